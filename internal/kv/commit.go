@@ -1,0 +1,93 @@
+package kv
+
+import (
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Pending is an entry that is applied and visible to the shard's next entry,
+// and is not yet known to be on disk.
+type Pending struct {
+	store *Store
+	batch *pebble.Batch
+	// Rows and Bytes are what reached Pebble after writes of one entry joined.
+	Rows, Bytes int
+}
+
+// Commit hands the entry's writes to Pebble as one atomic batch and starts
+// making it durable; the transaction is then empty and ready for the next
+// entry. Nobody may be told of the entry before Wait returns nil.
+func (t *Tx) Commit() (*Pending, error) {
+	if t.it != nil {
+		err := t.it.Close()
+		t.it = nil
+		if err != nil {
+			return nil, readError(err)
+		}
+	}
+	if err := t.store.Err(); err != nil {
+		return nil, err
+	}
+	b := t.store.db.NewBatch()
+	p := &Pending{store: t.store, batch: b}
+	var failed error
+	t.writes.Scan(func(key string, w write) bool {
+		if w.value == nil {
+			if !w.fresh {
+				failed = b.Delete([]byte(key), nil)
+				p.Rows++
+			}
+		} else {
+			failed = b.Set([]byte(key), w.value, nil)
+			p.Rows++
+		}
+		if h, ok := t.hot[key]; ok {
+			if !same(h.value, w.value) || (h.value == nil) != (w.value == nil) {
+				t.hot[key] = hotRow{value: w.value}
+			}
+		}
+		return failed == nil
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	t.writes.Clear()
+	t.undo, t.command = t.undo[:0], 0
+	p.Bytes = b.Len()
+	if b.Empty() || t.store.opts.NoSync {
+		err := t.store.db.Apply(b, pebble.NoSync)
+		p.batch = nil
+		return p, firstError(t.store.Err(), err, b.Close())
+	}
+	return p, firstError(t.store.db.ApplyNoSyncWait(b, pebble.Sync), t.store.Err())
+}
+
+// Wait returns when the entry is on disk, or says why it is not.
+func (p *Pending) Wait() error {
+	if p.batch == nil {
+		return p.store.Err()
+	}
+	if err := p.batch.SyncWait(); err != nil {
+		p.store.fail(err.Error())
+		return p.store.Err()
+	}
+	return firstError(p.batch.Close(), p.store.Err())
+}
+
+// Close releases what the transaction holds. Uncommitted writes are gone.
+func (t *Tx) Close() error {
+	if t.it == nil {
+		return nil
+	}
+	err := t.it.Close()
+	t.it = nil
+	return err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package op
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/table"
+	"github.com/keyload/keyload/internal/token"
+)
+
+// Scope is what commands and queries have in common: a state to read, an
+// instant, a place and a caller.
+type Scope struct {
+	R           kv.Reader
+	Now         int64 // milliseconds; logged time for commands, the leader's clock for queries
+	Space       table.Space
+	Partition   api.PartitionRef
+	Principal   *api.Principal // never nil; must not be changed
+	Incarnation [16]byte
+	Registry    *Registry
+}
+
+// Shard's own rows live in the zero partition.
+func (s *Scope) ShardSpace() table.Space { return table.Space{Shard: s.Space.Shard} }
+
+// Ctx is the context of one command in the state machine.
+type Ctx struct {
+	Scope
+	Tx        *kv.Tx // the same state as R, writable
+	CommandID [16]byte
+	Position  uint64 // of this command in its shard
+	Epoch     uint64 // ownership epoch
+	seed      uint64
+	draws     uint64
+	hints     []Hint
+}
+
+// Hint wakes callers that wait for something. Losing one only delays.
+type Hint struct {
+	Key   string
+	Count int // how many waiting callers can be served
+}
+
+// NewCtx is for the machine. The seed is the randomness the leader logged.
+func NewCtx(s Scope, tx *kv.Tx, id [16]byte, position, epoch, seed uint64) *Ctx {
+	s.R = tx
+	return &Ctx{Scope: s, Tx: tx, CommandID: id, Position: position, Epoch: epoch, seed: seed}
+}
+
+// Wake tells the hub that count callers waiting for key can be served, once the
+// entry is durable.
+func (c *Ctx) Wake(key string, count int) {
+	if n := len(c.hints); n > 0 && c.hints[n-1].Key == key {
+		c.hints[n-1].Count += count
+		return
+	}
+	c.hints = append(c.hints, Hint{key, count})
+}
+
+// Hints returns what was said with Wake.
+func (c *Ctx) Hints() []Hint { return c.hints }
+
+// Random draws a number below n (n ≥ 1) from the logged seed, the position and
+// the count of draws: equal on every replica.
+func (c *Ctx) Random(n uint64) uint64 {
+	x := c.seed ^ c.Position*0x9E3779B97F4A7C15 ^ c.draws*0xD1B54A32D192ED03
+	c.draws++
+	x ^= x >> 30
+	x *= 0xBF58476D1CE4E5B9
+	x ^= x >> 27
+	x *= 0x94D049BB133111EB
+	x ^= x >> 31
+	return x % n
+}
+
+// DerivedID is the id of a message or event that came without one: a version 8
+// UUID made of the command id and the numbers that say which one it is, so that
+// a retry derives the same.
+func (c *Ctx) DerivedID(indexes ...int) string {
+	name := make([]byte, 0, 8*len(indexes))
+	for _, i := range indexes {
+		name = binary.BigEndian.AppendUint64(name, uint64(i))
+	}
+	return uuid.NewSHA1(uuid.UUID(c.CommandID), name).String()
+}
+
+// Token is the commit token of the command.
+func (c *Ctx) Token() api.CommitToken {
+	return api.CommitToken{
+		Incarnation: uuid.UUID(c.Incarnation).String(), Partition: c.Partition,
+		Position: c.Position, OwnershipEpoch: c.Epoch,
+	}
+}
+
+// Mutate applies the i-th mutation of a batch or of a processing request.
+func (c *Ctx) Mutate(i int, m *api.Mutation) (api.MutationResult, error) {
+	h, ok := c.Registry.Mutation(m.Kind())
+	if !ok {
+		return api.MutationResult{}, fmt.Errorf("op: mutation %q has no handler", m.Kind())
+	}
+	return h.Apply(c, i, m)
+}
+
+// View is the context of one query.
+type View struct {
+	Scope
+	Door Door
+}
+
+// Door is what the engine lends to the functions that run outside the state
+// machine.
+type Door struct {
+	Tokens *token.Sealer
+	Now    int64 // the node's clock, milliseconds
+	Random func(b []byte)
+}

@@ -1,0 +1,232 @@
+package op
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/table"
+)
+
+// Need is one capability a request requires: api.Operation.Needs with the
+// tenant and database it is required in. Resource "" means the whole database,
+// Database "" the whole tenant.
+type Need struct {
+	Capability api.Capability
+	Tenant     string
+	Database   string
+	Resource   string
+}
+
+// Needs lists what the caller of a request must be allowed. It is evaluated at
+// the door and again by the state machine.
+func (h *Handler) Needs(req any) []Need {
+	var tenant, database string
+	switch r := req.(type) {
+	case api.PartitionRequest:
+		p := r.TargetPartition()
+		tenant, database = p.Tenant, p.Database
+	case interface{ TargetDatabase() (string, string) }:
+		tenant, database = r.TargetDatabase()
+	}
+	needs := h.Op.Needs(req)
+	out := make([]Need, len(needs))
+	for i, n := range needs {
+		out[i] = Need{n.Capability, tenant, database, n.Resource}
+	}
+	return out
+}
+
+// Wait lets a call wait outside the log until something may have changed.
+type Wait[Req, Resp any] struct {
+	// Millis is how long the caller wants to wait; 0 is not at all.
+	Millis func(*Req) int64
+	// Keys are the wake keys to wait for.
+	Keys func(*View, *Req) ([]string, error)
+	// Again says that the response is empty and the call should wait.
+	Again func(*Resp) bool
+	// Until is the instant (milliseconds) at which trying again makes sense
+	// whatever happens; 0 is none.
+	Until func(*Resp) int64
+	// Expired changes an empty response after the whole wait was in vain.
+	Expired func(*Resp)
+}
+
+// Command is the behaviour of a command. Only Apply is required.
+type Command[Req, Resp any] struct {
+	// Prepare runs at the door before the log: it verifies tokens and fills what
+	// only the door can know. It says whether it changed the request; the
+	// fingerprint is of the request as the caller sent it, so a retry is equal.
+	Prepare func(*Door, *Req) (changed bool, err error)
+	// Cheap answers from a snapshot when the answer is certain and changes
+	// nothing; nil, nil means that the command must be proposed.
+	Cheap func(*View, *Req) (*Resp, error)
+	// Apply is the behaviour: all refusals first, then the writes. It is
+	// deterministic. A *fault.Error is a rejection; any other error stops the
+	// shard.
+	Apply func(*Ctx, *Req) (*Resp, error)
+	// Keep reduces the response to what its receipt stores; nil keeps all.
+	Keep func(*Resp) *Resp
+	// Recall completes a stored response from state when a retry asks for it, or
+	// refuses; nil answers what was stored.
+	Recall func(*Ctx, *Req, *Resp) error
+	// Transient says that the outcome is no receipt: a retry evaluates again.
+	Transient func(*Resp) bool
+	// Finish runs at the door after the outcome is durable: it seals tokens.
+	Finish func(*Door, *Req, *Resp) error
+	Wait   *Wait[Req, Resp]
+	// Urgent commands may use the reserve of admission.
+	Urgent bool
+}
+
+// Query is the behaviour of a query. Only Run is required.
+type Query[Req, Resp any] struct {
+	Run  func(*View, *Req) (*Resp, error)
+	Wait *Wait[Req, Resp]
+}
+
+// Handler is a Command or Query with its types erased. Requests and responses
+// are pointers to the descriptor's types.
+type Handler struct {
+	Op        *api.Operation
+	Prepare   func(*Door, any) (bool, error)
+	Cheap     func(*View, any) (any, error)
+	Apply     func(*Ctx, any) (any, error)
+	Keep      func(any) any
+	Recall    func(*Ctx, any, any) error
+	Transient func(any) bool
+	Finish    func(d *Door, req, resp any) error
+	Run       func(*View, any) (any, error)
+	Urgent    bool
+
+	WaitMillis  func(any) int64
+	WaitKeys    func(*View, any) ([]string, error)
+	WaitAgain   func(any) bool
+	WaitUntil   func(any) int64
+	WaitExpired func(any)
+
+	receipt []int // index of the response's Receipt field
+}
+
+// NewRequest and NewResponse make empty values of the operation's types.
+func (h *Handler) NewRequest() any  { return reflect.New(h.Op.Request).Interface() }
+func (h *Handler) NewResponse() any { return reflect.New(h.Op.Response).Interface() }
+
+// SetReceipt fills the head of a command's response.
+func (h *Handler) SetReceipt(resp any, r api.Receipt) {
+	reflect.ValueOf(resp).Elem().FieldByIndex(h.receipt).Set(reflect.ValueOf(r))
+}
+
+// Handle makes the handler of a command.
+func Handle[Req, Resp any](o api.Op[Req, Resp], c Command[Req, Resp]) Handler {
+	if o.Kind != api.Command || c.Apply == nil {
+		panic("op: " + o.Name + " is not a command with behaviour")
+	}
+	f, ok := o.Response.FieldByName("Receipt")
+	if !ok {
+		panic("op: the response of " + o.Name + " has no Receipt")
+	}
+	h := Handler{
+		Op: o.Operation, Urgent: c.Urgent, receipt: f.Index,
+		Apply: func(x *Ctx, req any) (any, error) { return erase(c.Apply(x, req.(*Req))) },
+	}
+	if c.Prepare != nil {
+		h.Prepare = func(d *Door, req any) (bool, error) { return c.Prepare(d, req.(*Req)) }
+	}
+	if c.Cheap != nil {
+		h.Cheap = func(v *View, req any) (any, error) { return erase(c.Cheap(v, req.(*Req))) }
+	}
+	if c.Keep != nil {
+		h.Keep = func(resp any) any { return c.Keep(resp.(*Resp)) }
+	}
+	if c.Recall != nil {
+		h.Recall = func(x *Ctx, req, resp any) error { return c.Recall(x, req.(*Req), resp.(*Resp)) }
+	}
+	if c.Transient != nil {
+		h.Transient = func(resp any) bool { return c.Transient(resp.(*Resp)) }
+	}
+	if c.Finish != nil {
+		h.Finish = func(d *Door, req, resp any) error { return c.Finish(d, req.(*Req), resp.(*Resp)) }
+	}
+	setWait(&h, c.Wait)
+	return h
+}
+
+// Ask makes the handler of a query.
+func Ask[Req, Resp any](o api.Op[Req, Resp], q Query[Req, Resp]) Handler {
+	if o.Kind != api.Query || q.Run == nil {
+		panic("op: " + o.Name + " is not a query with behaviour")
+	}
+	h := Handler{
+		Op:  o.Operation,
+		Run: func(v *View, req any) (any, error) { return erase(q.Run(v, req.(*Req))) },
+	}
+	setWait(&h, q.Wait)
+	return h
+}
+
+// erase keeps a nil pointer nil inside the interface.
+func erase[Resp any](resp *Resp, err error) (any, error) {
+	if resp == nil {
+		return nil, err
+	}
+	return resp, err
+}
+
+func setWait[Req, Resp any](h *Handler, w *Wait[Req, Resp]) {
+	if w == nil {
+		return
+	}
+	h.WaitMillis = func(req any) int64 { return w.Millis(req.(*Req)) }
+	h.WaitKeys = func(v *View, req any) ([]string, error) { return w.Keys(v, req.(*Req)) }
+	h.WaitAgain = func(resp any) bool { return w.Again(resp.(*Resp)) }
+	h.WaitUntil = func(resp any) int64 {
+		if w.Until == nil {
+			return 0
+		}
+		return w.Until(resp.(*Resp))
+	}
+	h.WaitExpired = func(resp any) {
+		if w.Expired != nil {
+			w.Expired(resp.(*Resp))
+		}
+	}
+}
+
+// Mutation is the behaviour of one kind of mutation within a batch.
+type Mutation struct {
+	Kind string
+	// Apply evaluates it as the i-th of its batch.
+	Apply func(c *Ctx, i int, m *api.Mutation) (api.MutationResult, error)
+}
+
+// Due is the behaviour of one kind of due row: do at most budget rows of what
+// is due at c.Now for the owner, and arm the next instant. The row that led
+// here is already deleted, so the owner's head must be told: its armed instant
+// is 0 when the handler begins.
+type Due struct {
+	Kind  table.DueKind
+	Apply func(c *Ctx, owner []byte, budget int) error
+}
+
+// Finding is one violated invariant.
+type Finding struct {
+	Invariant string `json:"invariant"`
+	Where     string `json:"where"`
+	Text      string `json:"text"`
+}
+
+// Audit collects what a check finds and counts.
+type Audit struct {
+	Scope
+	Findings []Finding
+	Counts   map[string]int64
+}
+
+// Report adds a finding.
+func (a *Audit) Report(invariant, where, format string, args ...any) {
+	a.Findings = append(a.Findings, Finding{invariant, where, fmt.Sprintf(format, args...)})
+}
+
+// Count adds n to a named count.
+func (a *Audit) Count(name string, n int64) { a.Counts[name] += n }

@@ -1,0 +1,128 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/codec"
+	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/table"
+)
+
+// Resource is everything one resource package brings.
+type Resource struct {
+	Name      string
+	Tables    []table.Info
+	Handlers  []Handler
+	Mutations []Mutation
+	Dues      []Due
+	// Check verifies the package's invariants over one shard.
+	Check func(*Audit) error
+	// Purge removes at most budget rows of one deleted resource in one
+	// partition and says whether none is left. Kinds says for which kinds.
+	Kinds []api.ResourceKind
+	Purge func(c *Ctx, owner table.Owner, budget int) (removed int, err error)
+}
+
+// Registry is the frozen set of operations. It is read only after NewRegistry.
+type Registry struct {
+	resources []Resource
+	byName    map[string]*Handler
+	byNumber  map[uint16]*Handler
+	mutations map[string]*Mutation
+	dues      map[table.DueKind]*Due
+	purges    map[api.ResourceKind]*Resource
+}
+
+// NewRegistry joins the resources and refuses any clash.
+func NewRegistry(resources []Resource) (*Registry, error) {
+	r := &Registry{
+		resources: resources,
+		byName:    map[string]*Handler{}, byNumber: map[uint16]*Handler{},
+		mutations: map[string]*Mutation{}, dues: map[table.DueKind]*Due{},
+		purges: map[api.ResourceKind]*Resource{},
+	}
+	tables := map[table.ID]string{}
+	for i := range resources {
+		res := &resources[i]
+		for _, t := range res.Tables {
+			if other, taken := tables[t.ID]; taken {
+				return nil, fmt.Errorf("op: table id %d belongs to %s and %s", t.ID, other, t.Name)
+			}
+			tables[t.ID] = t.Name
+		}
+		if err := r.add(res); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *Registry) add(res *Resource) error {
+	for i := range res.Handlers {
+		h := &res.Handlers[i]
+		if r.byName[h.Op.Name] != nil || r.byNumber[h.Op.Number] != nil {
+			return fmt.Errorf("op: operation %s (%d) is declared twice", h.Op.Name, h.Op.Number)
+		}
+		r.byName[h.Op.Name], r.byNumber[h.Op.Number] = h, h
+	}
+	for i := range res.Mutations {
+		m := &res.Mutations[i]
+		if r.mutations[m.Kind] != nil {
+			return fmt.Errorf("op: mutation %s is declared twice", m.Kind)
+		}
+		r.mutations[m.Kind] = m
+	}
+	for i := range res.Dues {
+		d := &res.Dues[i]
+		if r.dues[d.Kind] != nil {
+			return fmt.Errorf("op: due kind %d is declared twice", d.Kind)
+		}
+		r.dues[d.Kind] = d
+	}
+	for _, k := range res.Kinds {
+		if r.purges[k] != nil {
+			return fmt.Errorf("op: kind %s is purged twice", k)
+		}
+		r.purges[k] = res
+	}
+	return nil
+}
+
+// Resources lists what the registry was made of, in order.
+func (r *Registry) Resources() []Resource { return r.resources }
+
+// Handler finds an operation by name.
+func (r *Registry) Handler(name string) (*Handler, bool) { h, ok := r.byName[name]; return h, ok }
+
+// Numbered finds an operation by its number in the log.
+func (r *Registry) Numbered(n uint16) (*Handler, bool) { h, ok := r.byNumber[n]; return h, ok }
+
+// Mutation finds a kind of mutation.
+func (r *Registry) Mutation(kind string) (*Mutation, bool) {
+	m, ok := r.mutations[kind]
+	return m, ok
+}
+
+// Due finds the handler of a kind of due row.
+func (r *Registry) Due(k table.DueKind) (*Due, bool) { d, ok := r.dues[k]; return d, ok }
+
+// Purger finds the resource package that removes the rows of a kind.
+func (r *Registry) Purger(k api.ResourceKind) (*Resource, bool) { p, ok := r.purges[k]; return p, ok }
+
+// Holds says whether an owner has any row in the tables of its package, whose
+// keys all start with the owner.
+func Holds(r kv.Reader, res *Resource, owner table.Owner) (bool, error) {
+	for _, t := range res.Tables {
+		prefix := owner.Append([]byte{byte(t.ID)})
+		found := false
+		err := r.Scan(prefix, codec.PrefixEnd(prefix), false, func(_, _ []byte) (bool, error) {
+			found = true
+			return false, nil
+		})
+		if found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,75 @@
+package directory
+
+import (
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/codec"
+	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/table"
+)
+
+func get(v *op.View, req *api.ResourcesGetRequest) (*api.ResourcesGetResponse, error) {
+	r, err := Lookup(v.R, v.Space.Shard, req.Tenant, req.Database, req.Name)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, fault.New(fault.NotFound, "unknown_resource", "there is no resource %q in database %q", req.Name, req.Database)
+	}
+	return &api.ResourcesGetResponse{Resource: *r}, nil
+}
+
+func list(v *op.View, req *api.ResourcesListRequest) (*api.ResourcesListResponse, error) {
+	prefix := codec.AppendText(codec.AppendText(codec.AppendUint16(nil, v.Space.Shard), req.Tenant), req.Database)
+	page := op.NewPage(v, "resources/"+req.Tenant+"/"+req.Database+"/"+string(req.Kind), prefix, req.Limit)
+	from, err := page.Begin(req.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ResourcesListResponse{Resources: []api.Resource{}}
+	err = byName.Scan(v.R, table.Range{Prefix: prefix, From: from}, func(k Name, r *api.Resource) (bool, error) {
+		if page.Full() {
+			resp.Cursor = page.Next(codec.AppendText(nil, k.Name))
+			return false, nil
+		}
+		page.Look()
+		if req.Kind == "" || req.Kind == r.Kind {
+			page.Add()
+			resp.Resources = append(resp.Resources, *r)
+		}
+		return true, nil
+	})
+	return resp, err
+}
+
+// check verifies that names and numbers agree.
+func check(a *op.Audit) error {
+	prefix := codec.AppendUint16(nil, a.Space.Shard)
+	names := map[uint32]string{}
+	err := byName.Scan(a.R, table.Range{Prefix: prefix}, func(k Name, r *api.Resource) (bool, error) {
+		a.Count("resources", 1)
+		if other, taken := names[r.ID]; taken {
+			a.Report("reference", "resource/"+k.Name, "has the number %d, as has %s", r.ID, other)
+		}
+		names[r.ID] = k.Name
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	seen := 0
+	err = byID.Scan(a.R, table.Range{Prefix: prefix}, func(k numberKey, n *number) (bool, error) {
+		if n.Gone {
+			return true, nil
+		}
+		seen++
+		if names[k.ID] != n.Name {
+			a.Report("index", "resource/"+n.Name, "the number %d does not lead to it", k.ID)
+		}
+		return true, nil
+	})
+	if seen != len(names) {
+		a.Report("index", "resource", "%d names and %d numbers", len(names), seen)
+	}
+	return err
+}

@@ -1,0 +1,37 @@
+package system
+
+import (
+	"github.com/keyload/keyload/internal/codec"
+	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/table"
+)
+
+// Format is the version of the stored form this program writes. A store of a
+// greater one is refused with FormatUnsupported.
+const Format = 1
+
+// CatalogShard holds the catalog; data shards are numbered from 1.
+const CatalogShard uint16 = 0
+
+// Identity is what a store is. It is written once, when the store is made, and
+// again by a restore.
+type Identity struct {
+	Format      int64    `cbor:"1,keyasint"`
+	Incarnation [16]byte `cbor:"2,keyasint"`
+	Shards      uint16   `cbor:"3,keyasint"` // data shards; fixed for good
+	TokenKeys   [][]byte `cbor:"4,keyasint"` // the first signs, all verify
+	CreatedAt   int64    `cbor:"5,keyasint"` // milliseconds
+}
+
+var identities = table.Table[struct{}, Identity]{
+	ID: table.StoreInfo, Name: "identity",
+	Key:      func(dst []byte, _ struct{}) []byte { return dst },
+	ParseKey: func(*codec.KeyReader) struct{} { return struct{}{} },
+	Encode:   table.EncodeCBOR[Identity], Decode: table.DecodeCBOR[Identity],
+}
+
+// ReadIdentity returns the store's identity; false when the store is new.
+func ReadIdentity(r kv.Reader) (Identity, bool, error) { return identities.Get(r, struct{}{}) }
+
+// WriteIdentity stores it. It is no command: it comes before the first entry.
+func WriteIdentity(tx *kv.Tx, id Identity) { identities.Put(tx, struct{}{}, &id) }

@@ -1,0 +1,316 @@
+package solo
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/machine"
+	"github.com/keyload/keyload/internal/op"
+)
+
+const (
+	// entryCommands and entryBytes bound one entry.
+	entryCommands = 1024
+	entryBytes    = 16 << 20
+	// queued bounds what waits before the apply goroutine; admission bounds it
+	// further.
+	queued = 8192
+)
+
+// proposal is one waiting command.
+type proposal struct {
+	cmd    machine.Command
+	result chan result
+}
+
+type result struct {
+	out machine.Outcome
+	err error
+}
+
+// resultChannels are reused: a proposal's channel holds one value and is empty
+// again once that value was received.
+var resultChannels = sync.Pool{New: func() any { return make(chan result, 1) }}
+
+// applied is an evaluated entry on its way to the disk.
+type entry struct {
+	proposals []proposal
+	outcomes  []machine.Outcome
+	hints     []op.Hint
+	pending   *kv.Pending
+	head      machine.Head
+	work      kv.Work
+}
+
+type shard struct {
+	number uint16
+	cfg    Config
+	m      *machine.Machine
+	queue  chan proposal
+	syncs  chan entry
+	quit   chan struct{}
+	done   chan struct{}
+	once   sync.Once
+
+	applied    atomic.Uint64 // position handed to the store
+	durable    atomic.Uint64 // position known to be on disk
+	nextDue    atomic.Int64
+	dueChanged chan struct{}
+
+	mu      sync.Mutex
+	moved   *sync.Cond // durable moved, or the shard failed
+	head    machine.Head
+	work    kv.Work
+	entries uint64
+	rows    uint64
+	bytes   uint64
+	failed  error
+	closing bool
+}
+
+func start(cfg Config, number uint16, m *machine.Machine) *shard {
+	s := &shard{
+		number: number, cfg: cfg, m: m,
+		queue: make(chan proposal, queued), syncs: make(chan entry),
+		quit: make(chan struct{}), done: make(chan struct{}), dueChanged: make(chan struct{}, 1),
+		head: m.Head(),
+	}
+	s.moved = sync.NewCond(&s.mu)
+	s.applied.Store(s.head.Position)
+	s.durable.Store(s.head.Position)
+	s.nextDue.Store(m.NextDue())
+	go s.apply()
+	go s.sync()
+	return s
+}
+
+func (s *shard) propose(ctx context.Context, cmd machine.Command) (machine.Outcome, error) {
+	if err := s.failure(); err != nil {
+		return machine.Outcome{}, stopped(s.number, err)
+	}
+	p := proposal{cmd, resultChannels.Get().(chan result)}
+	select {
+	case s.queue <- p:
+	case <-s.quit:
+		return machine.Outcome{}, closed()
+	case <-ctx.Done():
+		return machine.Outcome{}, fault.New(fault.Cancelled, "cancelled", "the caller went away before the command was submitted; nothing happened")
+	}
+	select {
+	case r := <-p.result:
+		resultChannels.Put(p.result)
+		return r.out, r.err
+	case <-ctx.Done():
+		// The channel is left to the garbage collector: its answer is still to come.
+		return machine.Outcome{}, fault.New(fault.UnknownWriteOutcome, "caller_left",
+			"the caller stopped waiting after the command was submitted; repeat it with the same command id to learn its outcome")
+	case <-s.done:
+		select {
+		case r := <-p.result:
+			return r.out, r.err
+		default:
+			return machine.Outcome{}, closed()
+		}
+	}
+}
+
+func closed() error {
+	return fault.New(fault.UnknownWriteOutcome, "store_closed", "the store was closed; open it again and repeat the command with the same id")
+}
+
+// apply evaluates entries. It takes whatever waits, never waits for more, and
+// stays at most one entry ahead of the disk; commands that arrive meanwhile join
+// the next entry.
+func (s *shard) apply() {
+	defer close(s.syncs)
+	for {
+		var first proposal
+		select {
+		case first = <-s.queue:
+		case <-s.quit:
+			s.drain(closed())
+			return
+		}
+		e, err := s.evaluate(s.gather(first))
+		if err != nil {
+			s.fail(err)
+			for _, p := range e.proposals {
+				p.result <- result{err: unknown(s.number, err)}
+			}
+			s.refuse()
+			return
+		}
+		s.syncs <- e
+	}
+}
+
+func (s *shard) gather(first proposal) []proposal {
+	batch := []proposal{first}
+	bytes := len(first.cmd.Request)
+	for len(batch) < entryCommands && bytes < entryBytes {
+		select {
+		case p := <-s.queue:
+			batch = append(batch, p)
+			bytes += len(p.cmd.Request)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func (s *shard) evaluate(batch []proposal) (entry, error) {
+	le := machine.Entry{At: s.cfg.Now(), Seed: s.cfg.Seed(), Epoch: 1, Commands: make([]machine.Command, len(batch))}
+	for i := range batch {
+		le.Commands[i] = batch[i].cmd
+	}
+	// A snapshot may show the entry from here on: readers wait for this position.
+	s.applied.Store(s.m.Head().Position + uint64(len(batch)))
+	e := entry{proposals: batch}
+	var err error
+	e.outcomes, e.hints, e.pending, err = s.m.Apply(&le)
+	e.head, e.work = s.m.Head(), s.m.Work()
+	if err == nil {
+		s.noteDue()
+	}
+	return e, err
+}
+
+func (s *shard) noteDue() {
+	due := s.m.NextDue()
+	if old := s.nextDue.Swap(due); due != old && due != 0 {
+		select {
+		case s.dueChanged <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// sync waits for each entry to be durable, then answers.
+func (s *shard) sync() {
+	defer close(s.done)
+	for e := range s.syncs {
+		err := s.failure()
+		if err == nil {
+			err = e.pending.Wait()
+		}
+		if err != nil {
+			s.fail(err)
+			for _, p := range e.proposals {
+				p.result <- result{err: unknown(s.number, err)}
+			}
+			continue
+		}
+		s.mu.Lock()
+		s.head, s.work, s.entries = e.head, e.work, s.entries+1
+		s.rows, s.bytes = s.rows+uint64(e.pending.Rows), s.bytes+uint64(e.pending.Bytes)
+		s.durable.Store(e.head.Position)
+		s.moved.Broadcast()
+		s.mu.Unlock()
+		for i, p := range e.proposals {
+			p.result <- result{out: e.outcomes[i]}
+		}
+		for _, h := range e.hints {
+			s.cfg.Hint(h)
+		}
+	}
+}
+
+// unknown is the answer to commands whose entry failed on its way to the disk:
+// it may or may not be found after a restart.
+func unknown(shard uint16, cause error) error {
+	return fault.New(fault.UnknownWriteOutcome, "write_failed",
+		"shard %d could not make the command durable: %v. Restart the store, then repeat the command with the same id to learn its outcome", shard, cause)
+}
+
+// refuse answers everything until the shard is told to stop.
+func (s *shard) refuse() {
+	for {
+		select {
+		case p := <-s.queue:
+			p.result <- result{err: stopped(s.number, s.failure())}
+		case <-s.quit:
+			s.drain(stopped(s.number, s.failure()))
+			return
+		}
+	}
+}
+
+func (s *shard) drain(err error) {
+	for {
+		select {
+		case p := <-s.queue:
+			p.result <- result{err: err}
+		default:
+			return
+		}
+	}
+}
+
+func (s *shard) fail(err error) {
+	s.mu.Lock()
+	if s.failed == nil {
+		s.failed = err
+	}
+	s.moved.Broadcast()
+	s.mu.Unlock()
+}
+
+func (s *shard) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+var errClosing = errors.New("the store is closing")
+
+func (s *shard) barrier(ctx context.Context) error {
+	target := s.applied.Load()
+	if s.durable.Load() >= target {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		s.moved.Broadcast()
+		s.mu.Unlock()
+	})
+	defer stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.durable.Load() < target {
+		switch {
+		case s.failed != nil:
+			return stopped(s.number, s.failed)
+		case s.closing:
+			return fault.New(fault.OwnershipLost, "store_closed", "%v", errClosing)
+		case ctx.Err() != nil:
+			return fault.New(fault.Cancelled, "cancelled", "the caller went away while waiting for a write to become durable")
+		}
+		s.moved.Wait()
+	}
+	return nil
+}
+
+func (s *shard) status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Status{
+		Position: s.head.Position, Durable: s.durable.Load(), Digest: s.head.Digest,
+		Time: s.head.Time, Epoch: s.head.Epoch, Err: s.failed,
+		Entries: s.entries, Rows: s.rows, Bytes: s.bytes, Work: s.work,
+	}
+}
+
+func (s *shard) stop() {
+	s.once.Do(func() {
+		s.mu.Lock()
+		s.closing = true
+		s.moved.Broadcast()
+		s.mu.Unlock()
+		close(s.quit)
+	})
+}

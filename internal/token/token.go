@@ -1,0 +1,105 @@
+package token
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+
+	"github.com/keyload/keyload/fault"
+)
+
+// Purpose says what a token is for; a token opens for its own purpose only.
+type Purpose byte
+
+// The purposes. Append only.
+const (
+	Delivery Purpose = 1 // one lease of one message
+	Cursor   Purpose = 2 // a place in a source
+	Page     Purpose = 3 // a place in a listing
+)
+
+// MaxBytes is the longest token text (contract §6).
+const MaxBytes = 512
+
+const (
+	formVersion = 1
+	headBytes   = 2 + 16 // form version, purpose, incarnation
+	macBytes    = 16     // half of HMAC-SHA256: 128 bits against forgery
+)
+
+// Keys are the store's token keys: the first signs, all verify.
+type Keys [][]byte
+
+// Sealer seals and opens tokens of one incarnation of the store. It is safe for
+// concurrent use.
+type Sealer struct {
+	incarnation [16]byte
+	keys        Keys
+}
+
+// NewSealer needs at least one key of 32 bytes.
+func NewSealer(incarnation [16]byte, keys Keys) *Sealer {
+	if len(keys) == 0 || len(keys[0]) < 32 {
+		panic("token: a sealer needs a key of 32 bytes")
+	}
+	return &Sealer{incarnation, keys}
+}
+
+// Seal returns the token of the claims: base64url of version, purpose,
+// incarnation, claims and code. Equal claims give equal tokens, so a replayed
+// receipt carries the identical text.
+func (s *Sealer) Seal(p Purpose, claims []byte) string {
+	b := make([]byte, 0, headBytes+len(claims)+sha256.Size)
+	b = append(b, formVersion, byte(p))
+	b = append(b, s.incarnation[:]...)
+	b = append(b, claims...)
+	b = append(b, mac(s.keys[0], b)...)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func mac(key, text []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write(text)
+	return h.Sum(nil)[:macBytes]
+}
+
+// Open verifies a token and returns its claims. Errors: Validation for a text
+// that was never a token of this store, TokenInvalidated for one of another
+// incarnation.
+func (s *Sealer) Open(p Purpose, text string) ([]byte, error) {
+	if len(text) > MaxBytes {
+		return nil, malformed("is longer than a token can be")
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) < headBytes+macBytes || b[0] != formVersion {
+		return nil, malformed("does not have the form of a token")
+	}
+	if Purpose(b[1]) != p {
+		return nil, malformed("is a token for something else")
+	}
+	if [16]byte(b[2:headBytes]) != s.incarnation {
+		return nil, fault.New(fault.TokenInvalidated, "other_incarnation",
+			"the token belongs to another history of this store (it was restored since, or the token is of another store)")
+	}
+	body, code := b[:len(b)-macBytes], b[len(b)-macBytes:]
+	for _, k := range s.keys {
+		if hmac.Equal(mac(k, body), code) {
+			return body[headBytes:], nil
+		}
+	}
+	return nil, malformed("was altered, or its signing key is gone")
+}
+
+func malformed(what string) error {
+	return fault.New(fault.Validation, "bad_token", "the token %s; use the token exactly as it was delivered", what)
+}
+
+// Claims takes the claims out of a token that the door has verified before it
+// let the command into the log. The state machine uses it; it verifies nothing.
+func Claims(text string) ([]byte, bool) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) < headBytes+macBytes {
+		return nil, false
+	}
+	return b[headBytes : len(b)-macBytes], true
+}

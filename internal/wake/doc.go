@@ -1,0 +1,11 @@
+// Package wake lets calls wait for something to become available.
+//
+// Owns: the waiting calls, by key.
+//
+// May: wake too many or, when it is restarted, none: losing a wake-up only
+// delays.
+//
+// May not: know what a key means; decide anything.
+//
+// Start reading at: hub.go.
+package wake
