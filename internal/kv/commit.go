@@ -31,19 +31,20 @@ func (t *Tx) Commit() (*Pending, error) {
 	p := &Pending{store: t.store, batch: b}
 	var failed error
 	t.writes.Scan(func(key string, w write) bool {
-		if w.value == nil {
-			if !w.fresh {
-				failed = b.Delete([]byte(key), nil)
-				p.Rows++
-			}
-		} else {
+		if w.encode != nil { // a row that no command's end has made
+			w.value = w.encode(nil, w.decoded)
+		}
+		switch {
+		case w.value != nil:
 			failed = b.Set([]byte(key), w.value, nil)
 			p.Rows++
+		case !w.fresh:
+			failed = b.Delete([]byte(key), nil)
+			p.Rows++
 		}
-		if h, ok := t.hot[key]; ok {
-			if !same(h.value, w.value) || (h.value == nil) != (w.value == nil) {
-				t.hot[key] = hotRow{value: w.value}
-			}
+		t.recent.put(key, w.value)
+		if _, ok := t.hot[key]; ok {
+			t.hot[key] = hotRow{value: w.value, decoded: w.decoded}
 		}
 		return failed == nil
 	})
@@ -67,7 +68,7 @@ func (p *Pending) Wait() error {
 		return p.store.Err()
 	}
 	if err := p.batch.SyncWait(); err != nil {
-		p.store.fail(err.Error())
+		p.store.fail(err)
 		return p.store.Err()
 	}
 	return firstError(p.batch.Close(), p.store.Err())

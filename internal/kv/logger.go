@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // pebbleLogger hands Pebble's words to slog. Pebble ends the process through
@@ -26,10 +28,28 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	msg := fmt.Sprintf(format, args...)
-	l.s.fail(msg)
+	l.s.fail(errors.New(msg))
 	if l.s.opts.Logger != nil {
 		l.s.opts.Logger.Error("pebble stopped", "text", msg)
 	}
+}
+
+// listener stops the store when background work comes upon damage: a compaction
+// that fails for good lets tables pile up until writes hang. Damage that a read
+// comes upon is the answer of that read; what lies elsewhere is still served.
+func (s *Store) listener() *pebble.EventListener {
+	log := pebbleLogger{s}
+	l := &pebble.EventListener{
+		BackgroundError: func(err error) {
+			if pebble.IsCorruptionError(err) {
+				s.fail(readError(err))
+			}
+			log.Errorf("background error: %v", err)
+		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) { log.Errorf("%s", info) },
+	}
+	l.EnsureDefaults(log)
+	return l
 }
 
 // isLockError recognises Pebble's two refusals: within this process by text,

@@ -32,7 +32,12 @@ func (t *Tx) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) 
 		}
 		var key, value []byte
 		if order >= 0 {
-			key, value = []byte(over.iter.Key()), over.iter.Value().value
+			w := over.iter.Value()
+			if key = []byte(over.iter.Key()); w.encode != nil {
+				value = w.encode(nil, w.decoded)
+			} else {
+				value = w.value
+			}
 		} else {
 			key, value = base.Key(), base.Value()
 		}

@@ -46,26 +46,49 @@ type Options struct {
 type Store struct {
 	db     *pebble.DB
 	opts   Options
+	disk   disk
 	failed atomic.Pointer[error]
-	syncs  syncCounter
-	once   sync.Once
+	broken chan struct{} // closed once failed is set
+	// closing is closed when Close begins; what waits on a broken store then ends.
+	closing chan struct{}
+	once    sync.Once
 }
 
 // Open opens or creates the database in dir. Errors: ErrLocked, ErrCorrupt, or
 // what the file system said.
 func Open(dir string, opts Options) (*Store, error) {
-	s := &Store{opts: opts}
-	if s.syncs.FS = opts.FS; opts.FS == nil {
-		s.syncs.FS = vfs.Default
+	s := &Store{opts: opts, broken: make(chan struct{}), closing: make(chan struct{})}
+	s.disk.store = s
+	if s.disk.FS = opts.FS; opts.FS == nil {
+		s.disk.FS = vfs.Default
+	}
+	if opts.MustExist || opts.ReadOnly {
+		// Pebble would make the directory before it refuses.
+		if found, err := pebble.Peek(dir, s.disk.FS); err == nil && !found.Exists {
+			return nil, fmt.Errorf("%w: %s", ErrMissing, dir)
+		}
 	}
 	po := s.pebbleOptions()
 	defer po.Cache.Unref()
-	db, err := pebble.Open(dir, po)
+	db, err := s.openPebble(dir, po)
 	if err != nil {
 		return nil, openError(dir, err)
 	}
 	s.db = db
+	s.disk.opened.Store(true)
 	return s, nil
+}
+
+// openPebble makes an error of Pebble's panic when a directory cannot be synced.
+func (s *Store) openPebble(dir string, po *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if cause := s.disk.refused.Load(); cause != nil {
+			if r := recover(); r != nil {
+				err = *cause
+			}
+		}
+	}()
+	return pebble.Open(dir, po)
 }
 
 func openError(dir string, err error) error {
@@ -90,7 +113,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		cache = 64 << 20
 	}
 	o := &pebble.Options{
-		FS:                          &s.syncs,
+		FS:                          &s.disk,
 		Cache:                       pebble.NewCache(cache),
 		FormatMajorVersion:          pebble.FormatNewest,
 		ReadOnly:                    s.opts.ReadOnly,
@@ -102,12 +125,14 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		LBaseMaxBytes:               64 << 20,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      pebbleLogger{s},
+		EventListener:               s.listener(),
 	}
 	o.Levels[0].FilterPolicy = bloom.FilterPolicy(10)
 	return o
 }
 
-// Err is ErrFailed with its cause once a write to disk has failed.
+// Err is ErrFailed with its cause once a write to disk has failed; it wraps
+// ErrCorrupt when the cause is damage that background work came upon.
 func (s *Store) Err() error {
 	if p := s.failed.Load(); p != nil {
 		return *p
@@ -115,15 +140,18 @@ func (s *Store) Err() error {
 	return nil
 }
 
-func (s *Store) fail(cause string) {
-	err := fmt.Errorf("%w: %s", ErrFailed, cause)
-	s.failed.CompareAndSwap(nil, &err)
+func (s *Store) fail(cause error) {
+	err := fmt.Errorf("%w: %w", ErrFailed, cause)
+	if s.failed.CompareAndSwap(nil, &err) {
+		close(s.broken)
+	}
 }
 
 // Close waits for background work and releases the directory.
 func (s *Store) Close() error {
 	var err error
 	s.once.Do(func() {
+		close(s.closing)
 		// Pebble panics on leaked iterators; that is a fault of ours worth hearing of.
 		err = s.db.Close()
 	})
@@ -131,11 +159,27 @@ func (s *Store) Close() error {
 }
 
 // Flush writes the memtables out, so that the next open replays no log.
-func (s *Store) Flush() error { return s.db.Flush() }
+func (s *Store) Flush() error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	done, err := s.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+	case <-s.broken: // a flush that cannot be written is never done
+	}
+	return s.Err()
+}
 
 // Compact rewrites all of [lower, upper), so that deleted rows free their space.
 func (s *Store) Compact(lower, upper []byte) error {
-	return s.db.Compact(background(), lower, upper, true)
+	if err := s.Flush(); err != nil {
+		return err
+	}
+	return firstError(s.db.Compact(background(), lower, upper, true), s.Err())
 }
 
 // DiskBytes is the space the database takes on disk, with its logs.

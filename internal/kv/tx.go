@@ -9,10 +9,17 @@ import (
 
 // write is the latest value of one key within the current entry.
 type write struct {
-	value   []byte // nil: deleted
+	value   []byte // nil: deleted, or still to be made from decoded
+	decoded any    // decoded form of the row, if the writer gave it
+	encode  Encode // makes value from decoded when it is first needed
 	command uint32 // which command of the entry wrote it last
 	fresh   bool   // the key was inserted in this entry and is absent below
 }
+
+// Encode appends the record of a decoded row.
+type Encode func(dst []byte, decoded any) []byte
+
+func (w *write) deleted() bool { return w.value == nil && w.encode == nil }
 
 // undo is what a key's write was before the current command touched it.
 type undo struct {
@@ -42,13 +49,20 @@ type Tx struct {
 	undo    []undo
 	command uint32
 	hot     map[string]hotRow
+	recent  recent
 	it      *pebble.Iterator
 	scans   int
 	work    Work
 }
 
-// NewTx makes the transaction of one shard.
-func (s *Store) NewTx() *Tx { return &Tx{store: s, hot: map[string]hotRow{}} }
+// NewTx makes the transaction of one shard. recent names the first key bytes of
+// rows that are likely to be read again soon after they were written; the last
+// ones written stay in memory.
+func (s *Store) NewTx(recent ...byte) *Tx {
+	t := &Tx{store: s, hot: map[string]hotRow{}}
+	t.recent.init(recent)
+	return t
+}
 
 // Begin starts a command; what it writes can be dropped until the next Begin.
 func (t *Tx) Begin() {
@@ -75,7 +89,7 @@ func (t *Tx) Drop() {
 func (t *Tx) Written(fn func(key string, value []byte)) {
 	for i := range t.undo {
 		w, _ := t.writes.Get(t.undo[i].key)
-		fn(t.undo[i].key, w.value)
+		fn(t.undo[i].key, t.materialize(t.undo[i].key, &w))
 	}
 }
 
@@ -85,33 +99,70 @@ func (t *Tx) Dirty() bool { return len(t.undo) > 0 }
 // Work is what this transaction has cost since NewTx.
 func (t *Tx) Work() Work { return t.work }
 
+// materialize makes the record of a row that was written in decoded form.
+func (t *Tx) materialize(key string, w *write) []byte {
+	if w.value == nil && w.encode != nil {
+		w.value, w.encode = w.encode(make([]byte, 0, 128), w.decoded), nil
+		t.writes.Set(key, *w)
+		t.work.Bytes += uint64(len(w.value))
+	}
+	return w.value
+}
+
 // Get implements Reader.
 func (t *Tx) Get(key []byte) ([]byte, bool, error) {
 	if w, ok := t.writes.Get(view(key)); ok {
 		t.work.CacheHits++
+		if w.encode != nil {
+			t.materialize(string(key), &w)
+		}
 		return w.value, w.value != nil, nil
+	}
+	if v, ok := t.recent.get(key); ok {
+		t.work.CacheHits++
+		return v, v != nil, nil
 	}
 	t.work.Gets++
 	return get(t.store.db, key)
 }
 
-// GetHot is Get for rows read by most commands: the row stays in memory.
-func (t *Tx) GetHot(key []byte) ([]byte, bool, error) {
-	if w, ok := t.writes.Get(view(key)); ok {
-		t.work.CacheHits++
-		return w.value, w.value != nil, nil
-	}
+// hotRow finds a row that this entry has not written.
+func (t *Tx) hotRow(key []byte) (hotRow, error) {
 	if h, ok := t.hot[string(key)]; ok {
 		t.work.CacheHits++
-		return h.value, h.value != nil, nil
+		return h, nil
 	}
 	t.work.Gets++
-	v, ok, err := get(t.store.db, key)
+	v, _, err := get(t.store.db, key)
 	if err != nil {
-		return nil, false, err
+		return hotRow{}, err
 	}
 	t.keepHot(string(key), v)
-	return v, ok, nil
+	return hotRow{value: v}, nil
+}
+
+// Shared returns the decoded form of a hot row, decoding it at most once per
+// version; nil means absent. The result is shared: it must not be changed.
+func (t *Tx) Shared(key []byte, decode func([]byte) (any, error)) (any, error) {
+	if w, ok := t.writes.Get(view(key)); ok {
+		t.work.CacheHits++
+		switch {
+		case w.decoded != nil:
+			return w.decoded, nil
+		case w.value == nil:
+			return nil, nil
+		}
+		return decode(w.value)
+	}
+	h, err := t.hotRow(key)
+	if err != nil || h.value == nil || h.decoded != nil {
+		return h.decoded, err
+	}
+	if h.decoded, err = decode(h.value); err != nil {
+		return nil, err
+	}
+	t.hot[string(key)] = h
+	return h.decoded, nil
 }
 
 func (t *Tx) keepHot(key string, value []byte) {
@@ -121,44 +172,28 @@ func (t *Tx) keepHot(key string, value []byte) {
 	t.hot[key] = hotRow{value: value}
 }
 
-// Decoded returns the decoded form of a hot row whose current bytes are value,
-// making it with decode at most once per stored version. The result is shared:
-// it must not be changed.
-func (t *Tx) Decoded(key, value []byte, decode func([]byte) (any, error)) (any, error) {
-	h, ok := t.hot[string(key)]
-	if ok && h.decoded != nil && same(h.value, value) {
-		return h.decoded, nil
-	}
-	d, err := decode(value)
-	if err != nil {
-		return nil, err
-	}
-	if ok && same(h.value, value) {
-		h.decoded = d
-		t.hot[string(key)] = h
-	}
-	return d, nil
-}
-
-func same(a, b []byte) bool {
-	return len(a) == len(b) && (len(a) == 0 || unsafe.SliceData(a) == unsafe.SliceData(b))
-}
-
 // Put writes a row. The transaction keeps value; the caller must not change it.
-func (t *Tx) Put(key, value []byte) { t.set(key, value, false) }
+func (t *Tx) Put(key, value []byte) { t.set(key, write{value: value}) }
+
+// PutDecoded is Put of a hot row in decoded form, which must not be changed
+// afterwards. The record is made once, when the command ends, however often the
+// row was written before that.
+func (t *Tx) PutDecoded(key []byte, decoded any, encode Encode) {
+	t.set(key, write{decoded: decoded, encode: encode})
+}
 
 // Insert writes a row whose key the caller knows to be absent from the store,
 // so that deleting it within the same entry leaves no trace on disk.
-func (t *Tx) Insert(key, value []byte) { t.set(key, value, true) }
+func (t *Tx) Insert(key, value []byte) { t.set(key, write{value: value, fresh: true}) }
 
 // Delete removes a row, present or not.
-func (t *Tx) Delete(key []byte) { t.set(key, nil, false) }
+func (t *Tx) Delete(key []byte) { t.set(key, write{}) }
 
-func (t *Tx) set(key, value []byte, fresh bool) {
+func (t *Tx) set(key []byte, w write) {
 	if t.scans > 0 {
 		panic("kv: a write within a scan of the same transaction")
 	}
-	if value == nil && fresh {
+	if w.fresh && w.deleted() {
 		panic("kv: an insert without a value")
 	}
 	old, had := t.writes.Get(view(key))
@@ -166,13 +201,13 @@ func (t *Tx) set(key, value []byte, fresh bool) {
 	if !had || old.command != t.command {
 		t.undo = append(t.undo, undo{key: k, prev: old, had: had})
 	}
-	w := write{value: value, command: t.command, fresh: fresh}
+	w.command = t.command
 	if had {
 		w.fresh = old.fresh
 	}
 	t.writes.Set(k, w)
-	t.work.Bytes += uint64(len(key) + len(value))
-	if value == nil {
+	t.work.Bytes += uint64(len(key) + len(w.value))
+	if w.deleted() {
 		t.work.Deletes++
 	} else {
 		t.work.Puts++

@@ -167,6 +167,9 @@ const (
 	Indexes = 32
 	// IndexPaths is the most fields of an index.
 	IndexPaths = 8
+	// IndexEntryBytes is the longest key form of the fields of one index of one
+	// document; a text takes its bytes and a few more.
+	IndexEntryBytes = 1_024
 	// TombstoneSecondsDefault is how long revisions of deleted documents are kept.
 	TombstoneSecondsDefault = 30 * 86_400
 	// FieldPolicies is the most protected fields of a resource.

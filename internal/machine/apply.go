@@ -33,11 +33,15 @@ type Config struct {
 	Registry    *op.Registry
 }
 
+// recentTables hold rows that are usually read again soon after they were
+// written: a message is received and acknowledged, a lease ends.
+var recentTables = []byte{byte(table.Message), byte(table.MessageBody), byte(table.Lease)}
+
 // New opens the machine of a shard where its last committed entry left it.
 func New(store *kv.Store, cfg Config) (*Machine, error) {
 	m := &Machine{
 		shard: cfg.Shard, incarnation: cfg.Incarnation, durability: cfg.Durability,
-		registry: cfg.Registry, tx: store.NewTx(),
+		registry: cfg.Registry, tx: store.NewTx(recentTables...),
 	}
 	var err error
 	if m.head, err = StoredHead(m.tx, m.shard); err != nil {

@@ -1,8 +1,8 @@
 package op
 
 import (
-	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -36,6 +36,7 @@ type Ctx struct {
 	Epoch     uint64 // ownership epoch
 	seed      uint64
 	draws     uint64
+	idText    string
 	hints     []Hint
 }
 
@@ -77,15 +78,19 @@ func (c *Ctx) Random(n uint64) uint64 {
 	return x % n
 }
 
-// DerivedID is the id of a message or event that came without one: a version 8
-// UUID made of the command id and the numbers that say which one it is, so that
-// a retry derives the same.
+// DerivedID is the id of a message or event that came without one: the command
+// id and the numbers that say which one it is, joined by '-', so that a retry
+// derives the same. Ids of version 7 commands sort by time, which keeps new rows
+// together.
 func (c *Ctx) DerivedID(indexes ...int) string {
-	name := make([]byte, 0, 8*len(indexes))
-	for _, i := range indexes {
-		name = binary.BigEndian.AppendUint64(name, uint64(i))
+	if c.idText == "" {
+		c.idText = uuid.UUID(c.CommandID).String()
 	}
-	return uuid.NewSHA1(uuid.UUID(c.CommandID), name).String()
+	b := append(make([]byte, 0, 48), c.idText...)
+	for _, i := range indexes {
+		b = strconv.AppendInt(append(b, '-'), int64(i), 10)
+	}
+	return string(b)
 }
 
 // Token is the commit token of the command.

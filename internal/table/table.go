@@ -94,13 +94,15 @@ func (t *Table[K, V]) Bytes(k K) []byte {
 
 // Get reads a row.
 func (t *Table[K, V]) Get(r kv.Reader, k K) (v V, ok bool, err error) {
-	key := t.Bytes(k)
-	var b []byte
-	if tx, isTx := r.(*kv.Tx); isTx && t.Hot {
-		b, ok, err = tx.GetHot(key)
-	} else {
-		b, ok, err = r.Get(key)
+	if _, isTx := r.(*kv.Tx); isTx && t.Hot {
+		shared, err := t.Shared(r, k)
+		if err != nil || shared == nil {
+			return v, false, err
+		}
+		return *shared, true, nil
 	}
+	key := t.Bytes(k)
+	b, ok, err := r.Get(key)
 	if err != nil || !ok {
 		return v, false, err
 	}
@@ -123,18 +125,14 @@ func (t *Table[K, V]) Shared(r kv.Reader, k K) (*V, error) {
 		return &v, nil
 	}
 	key := t.Bytes(k)
-	b, ok, err := tx.GetHot(key)
-	if err != nil || !ok {
-		return nil, err
-	}
-	d, err := tx.Decoded(key, b, func(b []byte) (any, error) {
+	d, err := tx.Shared(key, func(b []byte) (any, error) {
 		v := new(V)
 		if err := t.Decode(b, v); err != nil {
 			return nil, &Damage{t.Name, key, err}
 		}
 		return v, nil
 	})
-	if err != nil {
+	if err != nil || d == nil {
 		return nil, err
 	}
 	return d.(*V), nil
@@ -146,17 +144,30 @@ func (t *Table[K, V]) Has(r kv.Reader, k K) (bool, error) {
 	return ok, err
 }
 
-// Put writes a row.
-func (t *Table[K, V]) Put(tx *kv.Tx, k K, v *V) { tx.Put(t.Bytes(k), t.encode(v)) }
+// Put writes a row. Of a hot table, a copy of *v is kept as it is and encoded
+// when the command ends; what *v refers to must not be changed afterwards.
+func (t *Table[K, V]) Put(tx *kv.Tx, k K, v *V) {
+	if !t.Hot {
+		tx.Put(t.Bytes(k), t.encode(v))
+		return
+	}
+	own := *v
+	tx.PutDecoded(t.Bytes(k), &own, func(dst []byte, decoded any) []byte {
+		return nonNil(t.Encode(dst, decoded.(*V)))
+	})
+}
 
 // Insert writes a row that the caller knows to be absent from the store.
 func (t *Table[K, V]) Insert(tx *kv.Tx, k K, v *V) { tx.Insert(t.Bytes(k), t.encode(v)) }
 
 // encode never returns nil, which would mean a deletion.
 func (t *Table[K, V]) encode(v *V) []byte {
-	b := t.Encode(make([]byte, 0, 96), v)
+	return nonNil(t.Encode(make([]byte, 0, 96), v))
+}
+
+func nonNil(b []byte) []byte {
 	if b == nil {
-		b = []byte{}
+		return []byte{}
 	}
 	return b
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
+	"strings"
 
 	"github.com/keyload/keyload/fault"
 )
@@ -37,10 +39,10 @@ type Sealer struct {
 	keys        Keys
 }
 
-// NewSealer needs at least one key of 32 bytes.
+// NewSealer needs at least one key, and every key of at least 32 bytes.
 func NewSealer(incarnation [16]byte, keys Keys) *Sealer {
-	if len(keys) == 0 || len(keys[0]) < 32 {
-		panic("token: a sealer needs a key of 32 bytes")
+	if len(keys) == 0 || slices.ContainsFunc(keys, func(k []byte) bool { return len(k) < 32 }) {
+		panic("token: a sealer needs keys of 32 bytes")
 	}
 	return &Sealer{incarnation, keys}
 }
@@ -49,7 +51,7 @@ func NewSealer(incarnation [16]byte, keys Keys) *Sealer {
 // incarnation, claims and code. Equal claims give equal tokens, so a replayed
 // receipt carries the identical text.
 func (s *Sealer) Seal(p Purpose, claims []byte) string {
-	b := make([]byte, 0, headBytes+len(claims)+sha256.Size)
+	b := make([]byte, 0, headBytes+len(claims)+macBytes)
 	b = append(b, formVersion, byte(p))
 	b = append(b, s.incarnation[:]...)
 	b = append(b, claims...)
@@ -70,8 +72,8 @@ func (s *Sealer) Open(p Purpose, text string) ([]byte, error) {
 	if len(text) > MaxBytes {
 		return nil, malformed("is longer than a token can be")
 	}
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) < headBytes+macBytes || b[0] != formVersion {
+	b, ok := decode(text)
+	if !ok || b[0] != formVersion {
 		return nil, malformed("does not have the form of a token")
 	}
 	if Purpose(b[1]) != p {
@@ -97,9 +99,19 @@ func malformed(what string) error {
 // Claims takes the claims out of a token that the door has verified before it
 // let the command into the log. The state machine uses it; it verifies nothing.
 func Claims(text string) ([]byte, bool) {
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) < headBytes+macBytes {
+	b, ok := decode(text)
+	if !ok {
 		return nil, false
 	}
 	return b[headBytes : len(b)-macBytes], true
+}
+
+// text64 refuses a last character with bits to spare that are set.
+var text64 = base64.RawURLEncoding.Strict()
+
+// decode reads the one text a token has. The library passes over line breaks;
+// here they are refused, so that two different texts are two different tokens.
+func decode(text string) ([]byte, bool) {
+	b, err := text64.DecodeString(text)
+	return b, err == nil && len(b) >= headBytes+macBytes && !strings.ContainsAny(text, "\r\n")
 }

@@ -1,0 +1,17 @@
+// Package keyload is a durable store in which documents, event streams,
+// retained topics, work queues and the progress of their consumers commit
+// together.
+//
+//	db, err := keyload.Open("data")
+//
+// opens a store in this process. The same typed calls reach a server through
+// package client.
+//
+// Owns: Open, Options, DB, and the short constructors of mutations.
+//
+// May: put the packages of this module together.
+//
+// May not: hold behaviour of an operation.
+//
+// Start reading at: keyload.go, then build.go.
+package keyload

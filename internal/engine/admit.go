@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/limits"
+)
+
+// admission bounds the commands that wait for the log, by count and bytes, half
+// of it for any one tenant, with a reserve for the commands that free things.
+type admission struct {
+	mu      sync.Mutex
+	count   int
+	bytes   int
+	tenants map[string]share
+}
+
+type share struct{ count, bytes int }
+
+// enter admits a command or refuses it at once. leave must be called after it.
+func (a *admission) enter(tenant string, bytes int, urgent bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maxCount, maxBytes := limits.AdmittedCommands, limits.AdmittedBytes
+	if urgent {
+		maxCount += limits.AdmissionReserve
+		maxBytes += limits.AdmissionReserve * 64 << 10
+	}
+	s := a.tenants[tenant]
+	switch {
+	case a.count+1 > maxCount:
+		return busy("admission_commands", "the node has %d commands waiting, its limit", a.count)
+	case a.bytes+bytes > maxBytes:
+		return busy("admission_bytes", "the node has %d bytes of commands waiting; its limit is %d", a.bytes, maxBytes)
+	case !urgent && (s.count+1 > maxCount/2 || s.bytes+bytes > maxBytes/2):
+		return busy("admission_tenant", "the tenant has %d commands waiting, half of what the node takes", s.count)
+	}
+	if a.tenants == nil {
+		a.tenants = map[string]share{}
+	}
+	a.count, a.bytes = a.count+1, a.bytes+bytes
+	a.tenants[tenant] = share{s.count + 1, s.bytes + bytes}
+	return nil
+}
+
+func busy(reason, format string, args ...any) error {
+	e := fault.New(fault.ResourceExhausted, reason, format, args...).WithRetry(fault.RetrySameID)
+	e.RetryAfterMillis = 50
+	return e
+}
+
+func (a *admission) leave(tenant string, bytes int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count, a.bytes = a.count-1, a.bytes-bytes
+	s := a.tenants[tenant]
+	if s.count == 1 {
+		delete(a.tenants, tenant)
+		return
+	}
+	a.tenants[tenant] = share{s.count - 1, s.bytes - bytes}
+}

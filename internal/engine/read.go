@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/limits"
+)
+
+func random(b []byte) { rand.Read(b) }
+
+// query runs a query on a snapshot and answers once what it saw is durable.
+func (e *Engine) query(ctx context.Context, c *call) (resp any, err error) {
+	if r, ok := c.req.(interface{ GetMinToken() *api.CommitToken }); ok {
+		if err := e.reached(c, r.GetMinToken()); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limits.QuerySeconds*time.Second)
+	defer cancel()
+	err = e.read(ctx, c.shard, func(s *kv.Snapshot) error {
+		resp, err = c.h.Run(e.view(c, s), c.req)
+		return err
+	})
+	return resp, err
+}
+
+// reached makes sure that the snapshot to come shows the point a commit token
+// names. On one node an applied position is visible at once.
+func (e *Engine) reached(c *call, t *api.CommitToken) error {
+	switch {
+	case t == nil:
+		return nil
+	case t.Incarnation != uuid.UUID(e.identity.Incarnation).String():
+		return fault.New(fault.TokenInvalidated, "other_incarnation", "the commit token belongs to another history of this store")
+	case t.Partition != c.scope.Partition:
+		return fault.Invalid("/minToken", "names another partition than the request")
+	case !e.log.Reached(c.shard, t.Position):
+		return fault.New(fault.TokenInvalidated, "future_position", "the commit token names a position this store has not reached")
+	}
+	return nil
+}
+
+// recheck bounds the delay of a lost wake-up.
+const recheck = time.Second
+
+// waiting repeats an attempt whose answer is empty until something may have
+// changed, for as long as the request wants to wait. The call is parked outside
+// the log: it holds no place in it and writes nothing.
+func (e *Engine) waiting(ctx context.Context, c *call, attempt func() (any, error)) (any, error) {
+	if c.h.WaitMillis == nil || c.h.WaitMillis(c.req) == 0 {
+		return attempt()
+	}
+	var keys []string
+	err := e.read(ctx, c.shard, func(s *kv.Snapshot) (err error) {
+		keys, err = c.h.WaitKeys(e.view(c, s), c.req)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := e.hub.Wait(keys...)
+	defer w.Done()
+	deadline := time.Now().Add(time.Duration(c.h.WaitMillis(c.req)) * time.Millisecond)
+	for {
+		resp, err := attempt()
+		if err != nil || !c.h.WaitAgain(resp) {
+			return resp, err
+		}
+		pause := min(time.Until(deadline), recheck)
+		if until := c.h.WaitUntil(resp); until != 0 {
+			pause = min(pause, time.Duration(max(until-e.clock.millis(), 1))*time.Millisecond)
+		}
+		if time.Until(deadline) <= 0 {
+			c.h.WaitExpired(resp)
+			return resp, nil
+		}
+		if err := e.pause(ctx, w.C, pause); err != nil {
+			return nil, err
+		}
+		if err := e.authorize(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (e *Engine) pause(ctx context.Context, woken <-chan struct{}, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-woken:
+	case <-t.C:
+	case <-ctx.Done():
+		return fault.New(fault.Cancelled, "cancelled", "the caller stopped waiting; nothing was claimed")
+	case <-e.closing:
+		return fault.New(fault.OwnershipLost, "store_closed", "the store is closing; nothing was claimed")
+	}
+	return nil
+}

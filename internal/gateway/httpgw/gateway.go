@@ -1,0 +1,177 @@
+package httpgw
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/gateway/httpgw/openapi"
+)
+
+// Options are what a gateway needs.
+type Options struct {
+	// Door evaluates the operations.
+	Door Door
+	// Metrics gets the gateway's collectors and is what /metrics shows; a new
+	// one when nil.
+	Metrics *prometheus.Registry
+	// Logger gets faults of the program; slog.Default when nil. Refusals are
+	// answered, not logged.
+	Logger *slog.Logger
+	// Version of the program, for the documents.
+	Version string
+	// SessionCalls is how many calls one session may have in flight; 1,024 when
+	// zero.
+	SessionCalls int
+}
+
+// Gateway answers HTTP requests. It is safe for concurrent use.
+type Gateway struct {
+	door         Door
+	log          *slog.Logger
+	routes       map[string]*route // by path
+	byNumber     map[uint16]*route
+	pages        map[string]http.HandlerFunc // what is read with GET
+	metrics      *metrics
+	sessionCalls int
+
+	// serving ends late in a shutdown, and with it whatever still waits; tailing
+	// ends when it begins.
+	serving  context.Context
+	stop     context.CancelFunc
+	tailing  context.Context
+	endTails context.CancelFunc
+
+	mu       sync.Mutex
+	draining bool
+	sessions map[*session]bool
+	idle     sync.Cond // a session ended
+}
+
+// route is one operation as it is served.
+type route struct {
+	op    *api.Operation
+	stats map[string]*opStats // by surface
+}
+
+// New makes a gateway for every operation of the registry.
+func New(o Options) (*Gateway, error) {
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.SessionCalls == 0 {
+		o.SessionCalls = defaultSessionCalls
+	}
+	g := &Gateway{
+		door: o.Door, log: o.Logger, sessionCalls: o.SessionCalls,
+		routes: map[string]*route{}, byNumber: map[uint16]*route{}, sessions: map[*session]bool{},
+	}
+	g.idle.L = &g.mu
+	g.serving, g.stop = context.WithCancel(context.Background())
+	g.tailing, g.endTails = context.WithCancel(g.serving)
+	var err error
+	if g.metrics, err = newMetrics(o.Metrics); err != nil {
+		return nil, err
+	}
+	for _, op := range api.Operations() {
+		rt := &route{op: op, stats: g.metrics.of(op)}
+		g.routes[op.Path()], g.byNumber[op.Number] = rt, rt
+	}
+	return g, g.addPages(o)
+}
+
+func (g *Gateway) addPages(o Options) error {
+	document, err := openapi.Document(api.Operations(), o.Version)
+	if err != nil {
+		return err
+	}
+	page, err := openapi.Page(api.Operations(), o.Version)
+	if err != nil {
+		return err
+	}
+	g.pages = map[string]http.HandlerFunc{
+		"/livez":          g.live,
+		"/readyz":         g.ready,
+		"/metrics":        promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{ErrorLog: promLog{o.Logger}}).ServeHTTP,
+		"/openapi.json":   static("application/json", document),
+		"/docs":           static("text/html; charset=utf-8", page),
+		"/v1/events/tail": g.tail,
+		"/v1/session":     g.openSession,
+	}
+	return nil
+}
+
+// ServeHTTP finds the operation or page of the path.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if rt := g.routes[r.URL.Path]; rt != nil {
+		if r.Method != http.MethodPost {
+			g.refuseMethod(w, r, http.MethodPost)
+			return
+		}
+		g.operation(w, r, rt)
+		return
+	}
+	if page := g.pages[r.URL.Path]; page != nil {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			g.refuseMethod(w, r, http.MethodGet)
+			return
+		}
+		page(w, r)
+		return
+	}
+	g.problem(w, r, fault.New(fault.NotFound, "unknown_route",
+		"there is nothing at this path; operations are at /v1/<area>/<verb> and listed at /docs"))
+}
+
+func (g *Gateway) refuseMethod(w http.ResponseWriter, r *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed)
+	f := fault.New(fault.Validation, "method_not_allowed", "this path is called with %s", allowed)
+	g.writeProblem(w, answerType(r), f, http.StatusMethodNotAllowed)
+}
+
+func (g *Gateway) live(w http.ResponseWriter, _ *http.Request) {
+	writeBody(w, jsonType, http.StatusOK, []byte(`{"live":true}`))
+}
+
+func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
+	if err := g.notReady(); err != nil {
+		f := toFault(err, nil, nil)
+		g.writeProblem(w, jsonType, f, http.StatusServiceUnavailable)
+		return
+	}
+	writeBody(w, jsonType, http.StatusOK, []byte(`{"ready":true}`))
+}
+
+func (g *Gateway) notReady() error {
+	g.mu.Lock()
+	draining := g.draining
+	g.mu.Unlock()
+	if draining {
+		return errDraining()
+	}
+	return g.door.Ready()
+}
+
+// errDraining refuses work while the server shuts down.
+func errDraining() *fault.Error {
+	return fault.New(fault.OwnershipLost, "shutting_down", "this server is shutting down; nothing was done")
+}
+
+func static(mediaType string, body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { writeBody(w, mediaType, http.StatusOK, body) }
+}
+
+// promLog passes what the metrics page complains about to the log.
+type promLog struct{ log *slog.Logger }
+
+func (l promLog) Println(v ...any) { l.log.Error("metrics", "detail", v) }

@@ -1,0 +1,76 @@
+package httpgw
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+)
+
+// The surfaces of this package, as metrics name them.
+const (
+	surfaceHTTP    = "http"
+	surfaceSession = "session"
+)
+
+// okCode stands beside the codes of errors.
+const okCode = "OK"
+
+// metrics are what the gateway measures. No label holds a name that a caller
+// chose.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	sessions prometheus.Gauge
+	tails    prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "keyload_requests_total", Help: "Requests answered, by surface, operation and code.",
+		}, []string{"surface", "operation", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "keyload_request_seconds", Help: "Time from the request's arrival to its answer, waiting included.",
+			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 30},
+		}, []string{"surface", "operation"}),
+		sessions: prometheus.NewGauge(prometheus.GaugeOpts{Name: "keyload_sessions", Help: "Open sessions."}),
+		tails:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "keyload_tails", Help: "Open tails."}),
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.sessions, m.tails} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// opStats are the series of one operation on one surface.
+type opStats struct {
+	ok       prometheus.Counter
+	requests *prometheus.CounterVec
+	seconds  prometheus.Observer
+}
+
+func (m *metrics) of(o *api.Operation) map[string]*opStats {
+	out := map[string]*opStats{}
+	for _, surface := range []string{surfaceHTTP, surfaceSession} {
+		labels := prometheus.Labels{"surface": surface, "operation": o.Name}
+		requests := m.requests.MustCurryWith(labels)
+		out[surface] = &opStats{
+			ok: requests.WithLabelValues(okCode), requests: requests, seconds: m.seconds.With(labels),
+		}
+	}
+	return out
+}
+
+func (s *opStats) observe(took time.Duration, f *fault.Error) {
+	s.seconds.Observe(took.Seconds())
+	if f == nil {
+		s.ok.Inc()
+		return
+	}
+	s.requests.WithLabelValues(string(f.Code)).Inc()
+}

@@ -1,0 +1,184 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+)
+
+// Version is the version of the OpenAPI specification.
+const Version = "3.1.1"
+
+// object is one JSON object of the document; maps are written in the order of
+// their keys, so equal descriptors give equal bytes.
+type object = map[string]any
+
+const (
+	jsonType    = "application/json"
+	cborType    = "application/cbor"
+	problemType = "application/problem+json"
+)
+
+// Document is the OpenAPI document of the operations, in JSON. The further
+// paths are those of the server that are no operations.
+func Document(ops []*api.Operation, version string) ([]byte, error) {
+	s := &schemas{named: map[string]*Schema{}, closed: true}
+	requests := make([]*Schema, len(ops))
+	for i, o := range ops {
+		requests[i] = s.of(o.Request)
+	}
+	s.closed = false // a newer server may answer fields that a client does not know
+	paths := serverPaths(s)
+	for i, o := range ops {
+		paths[o.Path()] = object{"post": operation(o, requests[i], s.of(o.Response))}
+	}
+	s.named["Problem"] = problem(s)
+	return json.MarshalIndent(object{
+		"openapi": Version,
+		"info": object{
+			"title": "KeyLoad", "version": version, "description": about,
+			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+		},
+		"servers":  []object{{"url": "/", "description": "this server"}},
+		"security": []object{{"apiKey": []string{}}},
+		"tags":     tags(ops),
+		"paths":    paths,
+		"components": object{
+			"schemas":   s.named,
+			"responses": problemResponses(),
+			"securitySchemes": object{"apiKey": object{
+				"type": "http", "scheme": "bearer", "description": "An API key, kl_<id>_<secret>.",
+			}},
+		},
+	}, "", " ")
+}
+
+const about = "One atomic store for documents, event streams, topics and queues.\n\n" +
+	"Every operation is a POST with one JSON object, or one CBOR map whose keys are the numbers under x-cbor-key. " +
+	"Unknown fields are refused. Lengths of texts count bytes of UTF-8. A write has a command id: repeating it with " +
+	"the same content answers the stored result and does nothing again, so a lost reply is settled by the same request."
+
+func tags(ops []*api.Operation) []object {
+	var names []string
+	for _, o := range ops {
+		if !slices.Contains(names, o.Area()) {
+			names = append(names, o.Area())
+		}
+	}
+	out := make([]object, len(names))
+	for i, n := range names {
+		out[i] = object{"name": n}
+	}
+	return out
+}
+
+// operation is one operation of the registry.
+func operation(o *api.Operation, request, response *Schema) object {
+	about := o.Doc
+	if o.Capability != "" {
+		about += "\n\nNeeds the capability " + string(o.Capability) + "."
+	}
+	out := object{
+		"operationId": o.Name,
+		"tags":        []string{o.Area()},
+		"summary":     o.Summary,
+		"description": about,
+		"requestBody": object{"required": true, "content": bodies(request)},
+		"responses":   responses(response),
+		"x-keyload": object{
+			"number": o.Number, "command": o.Kind == api.Command, "destructive": o.Destructive, "capability": o.Capability,
+		},
+	}
+	if o.Kind == api.Command {
+		out["parameters"] = []object{{
+			"name": "Idempotency-Key", "in": "header", "required": false,
+			"description": "The command id, where the body has none. If both are given they must be equal.",
+			"schema":      &Schema{Type: "string", Format: "uuid"},
+		}}
+	}
+	return out
+}
+
+func bodies(s *Schema) object {
+	return object{jsonType: object{"schema": s}, cborType: object{"schema": s}}
+}
+
+func responses(s *Schema) object {
+	out := object{"200": object{"description": "It was done.", "content": bodies(s)}}
+	for status := range problems() {
+		out[status] = object{"$ref": "#/components/responses/Problem" + status}
+	}
+	return out
+}
+
+// problems lists the codes of each status.
+func problems() map[string][]fault.Code {
+	out := map[string][]fault.Code{}
+	for _, c := range fault.Codes() {
+		status := strconv.Itoa(c.Status())
+		out[status] = append(out[status], c)
+	}
+	return out
+}
+
+func problemResponses() object {
+	out := object{}
+	for status, codes := range problems() {
+		var text strings.Builder
+		for _, c := range codes {
+			fmt.Fprintf(&text, "%s: %s. ", c, c.Title())
+		}
+		out["Problem"+status] = object{
+			"description": strings.TrimSpace(text.String()),
+			"headers": object{"Retry-After": object{
+				"description": "Seconds to wait before a retry, where the error says so.", "schema": &Schema{Type: "integer"},
+			}},
+			"content": object{
+				problemType: object{"schema": &Schema{Ref: refPrefix + "Problem"}},
+				cborType:    object{"schema": &Schema{Ref: refPrefix + "Error"}},
+			},
+		}
+	}
+	return out
+}
+
+// problem is the error in the form of RFC 9457.
+func problem(s *schemas) *Schema {
+	e := s.named[s.name(reflect.TypeFor[fault.Error]())]
+	e.Properties.get("code").Enum = texts(fault.Codes())
+	e.Properties.get("retry").Enum = texts([]fault.Retry{
+		fault.RetrySameID, fault.RetryNewID, fault.RetryAfterChange, fault.RetryNever,
+	})
+	p := &Schema{Type: "object", Description: "An error (RFC 9457). Compare code and reason, never texts."}
+	p.Properties = Properties{
+		{"type", &Schema{Type: "string", Description: "urn:keyload:error: followed by the code"}},
+		{"title", &Schema{Type: "string", Description: "short text, the same for every error of the code"}},
+		{"status", &Schema{Type: "integer", Description: "HTTP status"}},
+	}
+	for _, f := range e.Properties {
+		plain := *f.Schema
+		plain.CBORKey = 0
+		p.Properties = append(p.Properties, Property{f.Name, &plain})
+	}
+	p.Required = append([]string{"type", "title", "status"}, e.Required...)
+	return p
+}
+
+// name makes sure that a type is there.
+func (s *schemas) name(t reflect.Type) string {
+	return strings.TrimPrefix(s.of(t).Ref, refPrefix)
+}
+
+func texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = string(v)
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package kv
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// disk is the file system as Pebble sees it. It counts syncs, and it stops the
+// store at the first write that fails.
+//
+// Pebble ends the process when its log or its manifest cannot be written, and
+// tries a flush again and again without a pause. A program that embeds the store
+// must not die of a full disk, and must still be able to read. So from the first
+// failure on nothing on the disk is changed any more: what Pebble writes to its
+// log and manifest, which it reads only when it opens, goes nowhere, and a new
+// table waits until the store is closed. Nobody is told of such a write: Commit
+// and Wait ask Err after Pebble has answered.
+type disk struct {
+	vfs.FS
+	store   *Store
+	syncs   atomic.Uint64
+	opened  atomic.Bool           // before that, an error is the answer of Open
+	refused atomic.Pointer[error] // the first of those
+}
+
+// frozen says that the disk must not be changed any more.
+func (d *disk) frozen() bool { return d.opened.Load() && d.store.Err() != nil }
+
+// failed notes a failed write. It says whether Pebble is to believe that it went
+// well.
+func (d *disk) failed(err error, name string) bool {
+	if !d.opened.Load() {
+		d.refused.CompareAndSwap(nil, &err)
+		return false
+	}
+	d.store.fail(err)
+	return !table(d.FS.PathBase(name))
+}
+
+// table says whether a file is one that Pebble reads while it is open.
+func table(name string) bool {
+	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
+}
+
+// file makes the file that a call of make is to return.
+func (d *disk) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
+	if d.frozen() {
+		if table(d.FS.PathBase(name)) {
+			<-d.store.closing
+			return nil, d.store.Err()
+		}
+		return written{vfs.NewMemFile(nil), d, name}, nil
+	}
+	f, err := open()
+	if err != nil {
+		if d.failed(err, name) {
+			return written{vfs.NewMemFile(nil), d, name}, nil
+		}
+		return nil, err
+	}
+	return written{f, d, name}, nil
+}
+
+// Create, ReuseForWrite and OpenReadWrite are where files for writing come from.
+func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return d.file(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
+}
+
+func (d *disk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return d.file(newname, func() (vfs.File, error) { return d.FS.ReuseForWrite(oldname, newname, category) })
+}
+
+func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return d.file(name, func() (vfs.File, error) { return d.FS.OpenReadWrite(name, category, opts...) })
+}
+
+// OpenDir is where directories to be synced come from.
+func (d *disk) OpenDir(name string) (vfs.File, error) {
+	f, err := d.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return written{f, d, name}, nil
+}
+
+// Remove and Rename change nothing once a write has failed: what is on the disk
+// then is what the next open starts from.
+func (d *disk) Remove(name string) error {
+	if d.frozen() {
+		return d.store.Err()
+	}
+	return d.FS.Remove(name)
+}
+
+func (d *disk) Rename(oldname, newname string) error {
+	if d.frozen() {
+		return d.store.Err()
+	}
+	return d.FS.Rename(oldname, newname)
+}
+
+// Unwrap lets Pebble find the file system below.
+func (d *disk) Unwrap() vfs.FS { return d.FS }
+
+// written is a file or directory that Pebble writes or syncs.
+type written struct {
+	vfs.File
+	disk *disk
+	name string
+}
+
+// try writes unless the disk is frozen, and answers as disk says.
+func (f written) try(write func() error) error {
+	err := error(nil)
+	if f.disk.frozen() {
+		err = f.disk.store.Err()
+	} else {
+		err = write()
+	}
+	if err != nil && f.disk.failed(err, f.name) {
+		return nil
+	}
+	return err
+}
+
+func (f written) Write(p []byte) (int, error) {
+	return len(p), f.try(func() error { _, err := f.File.Write(p); return err })
+}
+
+func (f written) WriteAt(p []byte, off int64) (int, error) {
+	return len(p), f.try(func() error { _, err := f.File.WriteAt(p, off); return err })
+}
+
+func (f written) Sync() error {
+	f.disk.syncs.Add(1)
+	return f.try(f.File.Sync)
+}
+
+func (f written) SyncData() error {
+	f.disk.syncs.Add(1)
+	return f.try(f.File.SyncData)
+}
+
+func (f written) SyncTo(length int64) (full bool, err error) {
+	err = f.try(func() (err error) { full, err = f.File.SyncTo(length); return err })
+	return full, err
+}
+
+// Close closes the file below in any case.
+func (f written) Close() error {
+	err := f.File.Close()
+	if err != nil && f.disk.failed(err, f.name) {
+		return nil
+	}
+	return err
+}
+
+// Syncs is how often a file of the store was synced since Open.
+func (s *Store) Syncs() uint64 { return s.disk.syncs.Load() }

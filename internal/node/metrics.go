@@ -1,0 +1,90 @@
+package node
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/keyload/keyload/internal/engine"
+)
+
+// metrics makes the registry of a server: the store, the Go runtime, the
+// process. The gateways add theirs.
+func metrics(e *engine.Engine) (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{
+		&store{e}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// store reads the engine's counters when it is scraped.
+type store struct{ engine *engine.Engine }
+
+// figure is one metric of the whole store.
+type figure struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(engine.Stats) uint64
+}
+
+func counter(name, help string, of func(engine.Stats) uint64) figure {
+	return figure{prometheus.NewDesc("keyload_store_"+name, help, nil, nil), prometheus.CounterValue, of}
+}
+
+var (
+	figures = []figure{
+		counter("commands_total", "Commands evaluated over the life of the store.", func(s engine.Stats) uint64 { return s.Commands }),
+		counter("entries_total", "Log entries written since the start; commands that wait together share one.", func(s engine.Stats) uint64 { return s.Entries }),
+		counter("syncs_total", "Times the disk was waited for since the start.", func(s engine.Stats) uint64 { return s.Syncs }),
+		counter("log_bytes_total", "Bytes written to the log since the start.", func(s engine.Stats) uint64 { return s.Bytes }),
+		counter("rows_written_total", "Rows written to the store since the start.", func(s engine.Stats) uint64 { return s.Rows }),
+		{prometheus.NewDesc("keyload_store_disk_bytes", "Size of the store on disk.", nil, nil), prometheus.GaugeValue,
+			func(s engine.Stats) uint64 { return s.Disk }},
+	}
+	readyDesc    = prometheus.NewDesc("keyload_ready", "1 while the node accepts work.", nil, nil)
+	positionDesc = prometheus.NewDesc("keyload_shard_position", "Last log entry applied by the shard.", []string{"shard"}, nil)
+	durableDesc  = prometheus.NewDesc("keyload_shard_durable_position", "Last log entry of the shard that survives a power loss.", []string{"shard"}, nil)
+	stoppedDesc  = prometheus.NewDesc("keyload_shard_stopped", "1 when the shard stopped and needs an operator.", []string{"shard"}, nil)
+)
+
+// Describe is for Prometheus.
+func (s *store) Describe(out chan<- *prometheus.Desc) {
+	for _, f := range figures {
+		out <- f.desc
+	}
+	for _, d := range []*prometheus.Desc{readyDesc, positionDesc, durableDesc, stoppedDesc} {
+		out <- d
+	}
+}
+
+// Collect is for Prometheus.
+func (s *store) Collect(out chan<- prometheus.Metric) {
+	stats := s.engine.Stats()
+	for _, f := range figures {
+		out <- prometheus.MustNewConstMetric(f.desc, f.kind, float64(f.of(stats)))
+	}
+	status := s.engine.Status()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(readyDesc, truth(status.Ready))
+	for _, sh := range status.Shards {
+		name := strconv.FormatUint(uint64(sh.Shard), 10)
+		gauge(positionDesc, float64(sh.Position), name)
+		gauge(durableDesc, float64(sh.DurablePosition), name)
+		gauge(stoppedDesc, truth(sh.Failure != ""), name)
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

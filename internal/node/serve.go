@@ -1,0 +1,105 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"syscall"
+	"time"
+
+	"github.com/keyload/keyload"
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/engine"
+	"github.com/keyload/keyload/internal/gateway/httpgw"
+)
+
+// drainTime is how long calls in flight may take to end at shutdown.
+const drainTime = 20 * time.Second
+
+// Options say what is served and where.
+type Options struct {
+	// Dir holds the store; it must exist.
+	Dir string
+	// Listen is host:port; port 0 picks a free one.
+	Listen string
+	// CertFile and KeyFile are PEM files; TLS is on when both are given.
+	CertFile, KeyFile string
+	// Insecure allows an address that other hosts can reach without TLS.
+	Insecure bool
+	// Durability is what receipts promise: disk, or process for tests.
+	Durability api.Durability
+	// Log gets one record for every event of the server's life.
+	Log *slog.Logger
+	// Opened, if set, is called with the open store before Ready, for benches.
+	Opened func(*engine.Engine)
+	// Ready is called once, when requests are accepted.
+	Ready func(url string)
+}
+
+// Serve serves a store until ctx ends, then lets calls in flight finish. Errors
+// are *fault.Error where the store or the address cannot be used.
+func Serve(ctx context.Context, o Options) error {
+	if o.Durability == api.DurableProcess {
+		o.Log.Warn("weak durability: a success survives this process but not a power loss; for tests only")
+	}
+	db, err := keyload.Open(o.Dir, keyload.Options{Durability: o.Durability, Logger: o.Log, MustExist: true})
+	if err != nil {
+		return err
+	}
+	err = serve(ctx, o, db)
+	if closeErr := db.Close(); err == nil {
+		err = closeErr
+	}
+	if ctx.Err() != nil {
+		o.Log.Info("stopped")
+	}
+	return err
+}
+
+func serve(ctx context.Context, o Options, db *keyload.DB) error {
+	registry, err := metrics(db.Engine())
+	if err != nil {
+		return err
+	}
+	gateway, err := httpgw.New(httpgw.Options{
+		Door: db.Engine(), Metrics: registry, Logger: o.Log, Version: keyload.Version,
+	})
+	if err != nil {
+		return err
+	}
+	server, err := httpgw.Listen(gateway, httpgw.ListenOptions{
+		Addr: o.Listen, CertFile: o.CertFile, KeyFile: o.KeyFile, AllowInsecure: o.Insecure,
+	})
+	if err != nil {
+		return listenFault(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve() }()
+	status := db.Engine().Status()
+	o.Log.Info("serving", "url", server.URL(), "version", keyload.Version, "incarnation", status.Incarnation,
+		"durability", status.Durability, "shards", len(status.Shards))
+	if o.Opened != nil {
+		o.Opened(db.Engine())
+	}
+	o.Ready(server.URL())
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	o.Log.Info("shutting down", "drainSeconds", drainTime.Seconds())
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil {
+		o.Log.Warn("calls in flight were cut off", "error", err.Error())
+	}
+	return <-ended
+}
+
+func listenFault(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fault.New(fault.Conflict, "address_in_use", "%v; choose another with --listen, or stop what uses it", err)
+	}
+	return fault.New(fault.Validation, "listen", "%v", err)
+}

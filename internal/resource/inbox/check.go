@@ -1,0 +1,66 @@
+package inbox
+
+import (
+	"fmt"
+
+	"github.com/keyload/keyload/internal/codec"
+	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/table"
+)
+
+// check verifies that every record is in the prune order and the other way
+// round, and that pruning of every lane that has records is armed.
+func check(a *op.Audit) error {
+	all := table.Range{Prefix: codec.AppendUint16(nil, a.Space.Shard)}
+	records := int64(0)
+	err := processed.Scan(a.R, all, func(k key, v *record) (bool, error) {
+		records++
+		at, ok, err := order.Get(a.R, orderKey{k.Owner, v.At, v.Position})
+		if err == nil && (!ok || at != k) {
+			a.Report("index", where(&k), "the record is not in the prune order")
+		}
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	a.Count("inboxRecords", records)
+	last := table.Owner{}
+	return order.Scan(a.R, all, func(at orderKey, k *key) (bool, error) {
+		records--
+		v, ok, err := processed.Get(a.R, *k)
+		if err != nil {
+			return false, err
+		}
+		if !ok || v.At != at.At || v.Position != at.Position {
+			a.Report("index", where(k), "the prune order names a record that is not there")
+		}
+		if at.Owner == last {
+			return true, nil
+		}
+		last = at.Owner
+		return true, armed(a, at)
+	})
+}
+
+// armed looks for the due row of a lane, given its oldest record.
+func armed(a *op.Audit, oldest orderKey) error {
+	h, _, err := heads.Get(a.R, oldest.Owner)
+	if err != nil {
+		return err
+	}
+	where := fmt.Sprintf("lane %x/%d", oldest.Owner.Partition[:4], oldest.Owner.Resource)
+	if h.Armed == 0 || h.Armed > oldest.At+horizonMillis {
+		a.Report("due", where, "pruning is due at %d and armed for %d", oldest.At+horizonMillis, h.Armed)
+		return nil
+	}
+	has, err := table.DueRows.Has(a.R, table.DueKey{Shard: oldest.Owner.Shard, When: h.Armed, Kind: table.DueInbox, Owner: string(oldest.Owner.Append(nil))})
+	if err == nil && !has {
+		a.Report("due", where, "pruning is armed for %d and has no due row", h.Armed)
+	}
+	return err
+}
+
+func where(k *key) string {
+	return fmt.Sprintf("lane %x/%d message %q scope %q", k.Owner.Partition[:4], k.Owner.Resource, k.MessageID, k.Scope)
+}

@@ -1,0 +1,225 @@
+package queue
+
+import (
+	"strconv"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/token"
+)
+
+// prepareComplete keeps tokens that do not hold out of the log. Each item has
+// its own outcome, so the command goes on without them.
+func prepareComplete(d *op.Door, req *api.QueuesCompleteRequest) (changed bool, err error) {
+	items := req.Items
+	for i := range req.Items {
+		t := verified(d.Tokens, req.Items[i].Token)
+		if t == req.Items[i].Token {
+			continue
+		}
+		if !changed {
+			items, changed = append([]api.CompleteItem(nil), req.Items...), true // the caller's own stays as it is
+		}
+		items[i].Token = t
+	}
+	req.Items = items
+	return changed, nil
+}
+
+// applyComplete carries out the items in order. An item that is refused changes
+// nothing and the others go on.
+func applyComplete(c *op.Ctx, req *api.QueuesCompleteRequest) (*api.QueuesCompleteResponse, error) {
+	l, err := open(c, req.Lane.Queue)
+	if err != nil {
+		return nil, err
+	}
+	renewals := 0
+	for i := range req.Items {
+		if req.Items[i].Action == api.ActionRenew {
+			renewals++
+		}
+	}
+	l.alone = renewals == 1
+	who := holder(l.owner, c.Principal)
+	resp := &api.QueuesCompleteResponse{Results: make([]api.CompleteResult, len(req.Items))}
+	for i := range req.Items {
+		err := l.complete(&req.Items[i], &who, &resp.Results[i])
+		if err == nil {
+			continue
+		}
+		refused := fault.From(err)
+		if refused == nil || refused.Code == fault.Corruption {
+			return nil, err
+		}
+		resp.Results[i] = api.CompleteResult{MessageID: resp.Results[i].MessageID, Error: refused}
+	}
+	return resp, l.close()
+}
+
+// complete checks one item and carries it out.
+func (l *lane) complete(item *api.CompleteItem, who *Claims, out *api.CompleteResult) error {
+	x, err := scoped(item.Token, who)
+	if err != nil {
+		return err
+	}
+	out.MessageID = x.MessageID
+	m, err := l.find(x.MessageID)
+	if err != nil {
+		return err
+	}
+	if err := live(&x, m, l.c.Now); err != nil {
+		return err
+	}
+	switch item.Action {
+	case api.ActionAck:
+		l.ack(x.MessageID, m)
+	case api.ActionNack:
+		l.nack(x.MessageID, m, item)
+	case api.ActionRenew:
+		if err := l.extend(x.MessageID, m, item.LeaseSeconds); err != nil {
+			return err
+		}
+		out.LeaseUntil, out.Token = api.Time(m.Lease.Until), who.unsealed(x.MessageID, m)
+	case api.ActionRelease:
+		l.release(x.MessageID, m)
+	}
+	out.State, out.StateVersion = m.State.name(), m.StateVersion
+	if m.State == scheduled {
+		out.NotBefore = api.Time(m.NotBefore)
+	}
+	return nil
+}
+
+// ack finishes a message.
+func (l *lane) ack(id string, m *message) {
+	l.move(id, m, acked, 0)
+	l.head.Totals.Acked++
+}
+
+// nack takes a refused message back: to wait, or to be put aside.
+func (l *lane) nack(id string, m *message, item *api.CompleteItem) {
+	m.Failures++
+	m.LastFailure = item.Failure
+	l.head.Totals.Nacked++
+	if item.Terminal {
+		l.bury(id, m)
+		return
+	}
+	wait := int64(0)
+	if item.DelayMillis != nil {
+		wait = *item.DelayMillis
+	} else {
+		wait = l.backoff(m)
+	}
+	l.wait(id, m, after(l.c.Now, wait))
+}
+
+// release takes a message back as if it had not been claimed: the attempt is
+// not counted and it keeps its place.
+func (l *lane) release(id string, m *message) {
+	m.Attempts--
+	if m.isExpired(l.c.Now) {
+		l.expire(id, m)
+		return
+	}
+	l.move(id, m, ready, 0)
+}
+
+// extend renews a lease. Errors: Validation beyond the policy's longest lease,
+// ResourceExhausted when the lease is as old as it may get.
+func (l *lane) extend(id string, m *message, seconds int64) error {
+	if seconds > l.policy.MaxLeaseSeconds {
+		return leaseTooLong(seconds, l.policy)
+	}
+	last := after(m.Lease.First, l.policy.MaxLeaseAgeSeconds*1000)
+	until := after(l.c.Now, seconds*1000)
+	if until > last {
+		if last <= m.Lease.Until {
+			return fault.New(fault.ResourceExhausted, "lease_age_limit", "the message has been held since %s and the queue's policy allows %d seconds with all renewals (maxLeaseAgeSeconds); finish it, or release it", api.Time(m.Lease.First), l.policy.MaxLeaseAgeSeconds).
+				With("limit", "maxLeaseAgeSeconds").With("max", "%d", l.policy.MaxLeaseAgeSeconds).
+				With("deadline", "%s", api.Time(m.Lease.Until)).WithRetry(fault.RetryNever)
+		}
+		until = last
+	}
+	l.renew(id, m, until)
+	return nil
+}
+
+// keepComplete is what a receipt stores of the results: ids stand in the tokens
+// of the request, and a new token is derived again from three numbers.
+func keepComplete(r *api.QueuesCompleteResponse) *api.QueuesCompleteResponse {
+	kept := *r
+	kept.Results = make([]api.CompleteResult, len(r.Results))
+	for i, x := range r.Results {
+		x.MessageID = ""
+		if x.Token != "" {
+			c, _ := readClaims([]byte(x.Token))
+			x.Token = strconv.FormatUint(c.Generation, 10) + "." + strconv.FormatUint(c.LeaseVersion, 10) + "." + strconv.FormatUint(c.epoch, 10)
+		}
+		kept.Results[i] = x
+	}
+	return &kept
+}
+
+// recallComplete fills in what keepComplete left out.
+func recallComplete(_ *op.Ctx, req *api.QueuesCompleteRequest, resp *api.QueuesCompleteResponse) error {
+	for i := range resp.Results {
+		out := &resp.Results[i]
+		b, _ := token.Claims(req.Items[i].Token)
+		x, ok := readClaims(b)
+		if !ok || refusedByScope(out.Error) {
+			continue
+		}
+		out.MessageID = x.MessageID
+		if out.Token == "" {
+			continue
+		}
+		if !x.setVersions(out.Token) {
+			return fault.New(fault.Corruption, "receipt", "the stored receipt of this command cannot be read")
+		}
+		out.Token = string(x.append(nil))
+	}
+	return nil
+}
+
+// refusedByScope says that a result was refused before its message's id could
+// be told.
+func refusedByScope(e *fault.Error) bool {
+	if e == nil {
+		return false
+	}
+	switch e.Reason {
+	case "other_incarnation", "bad_token", "other_lane", "other_principal", "policy_epoch":
+		return true
+	default:
+		return false
+	}
+}
+
+// setVersions reads "generation.leaseVersion.policyEpoch".
+func (x *Claims) setVersions(text string) bool {
+	for _, v := range []*uint64{&x.Generation, &x.LeaseVersion, &x.epoch} {
+		end := 0
+		for end < len(text) && text[end] != '.' {
+			end++
+		}
+		n, err := strconv.ParseUint(text[:end], 10, 64)
+		if err != nil {
+			return false
+		}
+		*v = n
+		text = text[min(end+1, len(text)):]
+	}
+	return true
+}
+
+// finishComplete seals the tokens of renewed leases.
+func finishComplete(d *op.Door, _ *api.QueuesCompleteRequest, r *api.QueuesCompleteResponse) error {
+	for i := range r.Results {
+		if t := r.Results[i].Token; t != "" {
+			r.Results[i].Token = d.Tokens.Seal(token.Delivery, []byte(t))
+		}
+	}
+	return nil
+}
