@@ -16,13 +16,13 @@ import (
 // Command is the command line of a measurement.
 type Command struct {
 	Workloads  []string       `placeholder:"NAME" help:"workloads to measure, for example A64,B1; all of them when absent"`
-	Modes      []Mode         `placeholder:"MODE" default:"embedded,wire" enum:"embedded,wire,http" help:"how clients reach the store: embedded, wire (one session), http (one request each)"`
-	Payload    []int          `placeholder:"BYTES" default:"256" help:"sizes of the payloads, 64 to 65536"`
-	Runs       int            `placeholder:"N" default:"3" help:"runs of each, of which the one in the middle is reported"`
-	Seconds    float64        `placeholder:"S" default:"3" help:"length of a run"`
+	Modes      []Mode         `placeholder:"MODE" default:"embedded,wire" enum:"embedded,wire,http" help:"how clients reach the store: embedded, wire (one session), http (one request each); default embedded,wire"`
+	Payload    []int          `placeholder:"BYTES" default:"256" help:"sizes of the payloads, 64 to 65536 (default 256)"`
+	Runs       int            `placeholder:"N" default:"3" help:"runs of each, of which the one in the middle is reported (default 3)"`
+	Seconds    float64        `placeholder:"S" default:"3" help:"length of a run (default 3)"`
 	Count      int64          `placeholder:"N" help:"end a run after so many cycles instead of after a time"`
-	Backlog    int            `placeholder:"N" default:"1000000" help:"messages that wait in the workload C"`
-	Durability api.Durability `placeholder:"LEVEL" enum:"disk,process" default:"disk" help:"disk, or process to see what the disk costs"`
+	Backlog    int            `placeholder:"N" default:"1000000" help:"messages that wait in the workload C (default 1000000)"`
+	Durability api.Durability `placeholder:"LEVEL" enum:"disk,process" default:"disk" help:"disk, or process to see what the disk costs (default disk)"`
 	Profile    string         `type:"path" placeholder:"FILE" help:"write processor profiles of the embedded runs, one a workload"`
 
 	// Dir is where the stores are made, below a directory of their own that is
@@ -30,6 +30,9 @@ type Command struct {
 	// measured.
 	Dir string `kong:"-"`
 }
+
+// appends are enough for a median that does not move much.
+const appends = 200
 
 // Help says what the command does, with examples.
 func (*Command) Help() string {
@@ -60,7 +63,7 @@ func (c *Command) Measure(ctx context.Context, w io.Writer, terminal bool) (repo
 	s := &session{
 		workloads: found, modes: c.Modes, payloads: c.Payload, runs: c.Runs,
 		limit:   limit{time: time.Duration(c.Seconds * float64(time.Second)), cycles: c.Count},
-		backlog: c.Backlog, durable: c.Durability, profile: c.Profile, dir: dir,
+		backlog: c.Backlog, durable: c.Durability, profile: c.Profile, dir: dir, appends: appends,
 		server: func(ctx context.Context, store string) (*exec.Cmd, error) {
 			return again(ctx, ServeName, "--dir", store, "--durability", string(c.Durability))
 		},

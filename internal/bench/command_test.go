@@ -52,9 +52,9 @@ func TestTheCommandRefusesWhatCannotBeMeasured(t *testing.T) {
 		{"one run", []string{"--runs", "1"}, true},
 		{"no time", []string{"--seconds", "0"}, false},
 		{"cycles instead of time", []string{"--seconds", "0", "--count", "1"}, true},
-		{"negative count", []string{"--count", "-1"}, false},
+		{"negative count", []string{"--count=-1"}, false},
 		{"no backlog", []string{"--backlog", "0"}, true},
-		{"negative backlog", []string{"--backlog", "-1"}, false},
+		{"negative backlog", []string{"--backlog=-1"}, false},
 		{"largest backlog", []string{"--backlog", "500000000"}, true},
 		{"backlog above", []string{"--backlog", "500000001"}, false},
 	} {

@@ -66,7 +66,10 @@ type PerMessage struct {
 	RowsWritten float64 `json:"rowsWritten"` // by commands
 	RowsStored  float64 `json:"rowsStored"`  // after writes of one entry joined
 	LogBytes    float64 `json:"logBytes"`
-	CPUMicros   float64 `json:"cpuMicros"` // of the process that has the store
+	// CPUMicros is processor time of the process that has the store, and
+	// ClientCPUMicros that of the clients where they are in another process.
+	CPUMicros       float64 `json:"cpuMicros"`
+	ClientCPUMicros float64 `json:"clientCpuMicros,omitempty"`
 }
 
 // ReceiveKeys compares a receive of a short queue with one of a long queue.
@@ -95,6 +98,9 @@ func newResult(set setting, b *bed, d *drive, before, after Sample) *Result {
 		RowsWritten: per(before.Written, after.Written), RowsStored: per(before.Rows, after.Rows), LogBytes: per(before.Bytes, after.Bytes),
 		CPUMicros: per(uint64(before.CPUMicros), uint64(after.CPUMicros)),
 	}
+	if set.mode != Embedded {
+		r.PerMessage.ClientCPUMicros = per(0, uint64(d.processor.Microseconds()))
+	}
 	if set.probe {
 		r.ReceiveKeys = &ReceiveKeys{Empty: b.probes[0], Backlog: b.probes[1], Waiting: b.backlog}
 	}
@@ -113,13 +119,15 @@ func (r *Report) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode
 // WriteTable writes the report for people.
 func (r *Report) WriteTable(w io.Writer) error {
 	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	t.SetStyle(style)
 	t.AppendHeader(table.Row{
 		"workload", "mode", "payload", "msg/s", "p50 ms", "p99 ms", "msg/entry", "msg/sync",
-		"keys read", "scanned", "rows", "stored", "log B", "CPU µs", "peak MiB",
+		"keys read", "scanned", "rows", "stored", "log B", "CPU µs", "client µs", "peak MiB",
 	})
 	var right []table.ColumnConfig
-	for i := 3; i <= 15; i++ {
+	for i := 3; i <= 16; i++ {
 		right = append(right, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(right)
@@ -129,7 +137,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 			x.Workload, x.Mode, x.PayloadBytes, thousands(x.PerSecond), fmt.Sprintf("%.2f", c.P50), fmt.Sprintf("%.2f", c.P99),
 			inverse(m.Entries), inverse(m.Syncs), fmt.Sprintf("%.2f", m.KeysRead), fmt.Sprintf("%.2f", m.RowsScanned),
 			fmt.Sprintf("%.2f", m.RowsWritten), fmt.Sprintf("%.2f", m.RowsStored), fmt.Sprintf("%.0f", m.LogBytes),
-			fmt.Sprintf("%.1f", m.CPUMicros), x.PeakBytes >> 20,
+			fmt.Sprintf("%.1f", m.CPUMicros), decimal(m.ClientCPUMicros), x.PeakBytes >> 20,
 		})
 	}
 	var b strings.Builder
@@ -137,7 +145,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		r.Machine.CPUs, r.Machine.MemoryBytes>>20, r.Machine.OS, r.Machine.Arch, r.Machine.Go, r.Durability,
 		r.Machine.FsyncMillis, r.Machine.FsyncAfterMillis, thousands(1000/max(r.Machine.FsyncMillis, 0.001)))
 	b.WriteString(t.Render())
-	b.WriteString("\nmsg/s is the median of the runs. p50 and p99 are of a cycle of calls. Keys, rows, log bytes and processor time are per message.\n")
+	b.WriteString("\nmsg/s is the median of the runs. p50 and p99 are of a cycle of calls. Keys, rows, log bytes and processor time are per message;\nprocessor time and memory are of the process that has the store, embedded with the clients in it.\n")
 	for _, x := range r.Results {
 		if k := x.ReceiveKeys; k != nil {
 			fmt.Fprintf(&b, "%s %s: a receive reads %.1f keys when nothing else waits and %.1f before %s messages\n",
@@ -146,6 +154,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// decimal leaves out what was not measured.
+func decimal(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", v)
 }
 
 func inverse(v float64) string {

@@ -28,6 +28,7 @@ type session struct {
 	durable   api.Durability
 	profile   string // file for processor profiles of embedded runs, "" for none
 	dir       string // the session's own
+	appends   int    // with fsync, to measure the disk before and after
 
 	server   func(ctx context.Context, dir string) (*exec.Cmd, error)
 	progress *progress
@@ -60,7 +61,7 @@ func (s setting) label() string { return fmt.Sprintf("%s %s %d B", s.Name, s.mod
 func (s *session) measure(ctx context.Context) (*Report, error) {
 	report := &Report{Machine: machine(), Durability: s.durable}
 	var err error
-	if report.Machine.FsyncMillis, err = fsyncMillis(s.dir); err != nil {
+	if report.Machine.FsyncMillis, err = fsyncMillis(s.dir, s.appends); err != nil {
 		return nil, err
 	}
 	for _, size := range s.payloads {
@@ -79,7 +80,7 @@ func (s *session) measure(ctx context.Context) (*Report, error) {
 			}
 		}
 	}
-	report.Machine.FsyncAfterMillis, err = fsyncMillis(s.dir)
+	report.Machine.FsyncAfterMillis, err = fsyncMillis(s.dir, s.appends)
 	return report, err
 }
 
@@ -186,6 +187,7 @@ func (s *session) run(ctx context.Context, b *bed, set setting, label string, la
 	if err != nil {
 		return nil, err
 	}
+	d.processor = processorTime()
 	stopProfile, err := s.startProfile(set, last)
 	if err != nil {
 		return nil, err
@@ -194,6 +196,7 @@ func (s *session) run(ctx context.Context, b *bed, set setting, label string, la
 	err = d.run(ctx, s.limit)
 	stop()
 	stopProfile()
+	d.processor = processorTime() - d.processor
 	if err != nil {
 		return nil, err
 	}
@@ -240,6 +243,8 @@ type drive struct {
 	total    recorder // all clients together, after run
 	messages int64
 	elapsed  time.Duration
+	// processor is the time of this process during the run.
+	processor time.Duration
 
 	started atomic.Int64 // when run began, in nanoseconds; 0 before
 	cycles  atomic.Int64 // begun

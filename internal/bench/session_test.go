@@ -40,7 +40,7 @@ func testSession(t *testing.T, workloads ...string) *session {
 	}
 	return &session{
 		workloads: found, modes: []Mode{Embedded, Wire, HTTP}, payloads: []int{256}, runs: 1, limit: limit{cycles: cycles},
-		backlog: 700, durable: api.DurableProcess, dir: t.TempDir(),
+		backlog: 700, durable: api.DurableProcess, dir: t.TempDir(), appends: 3,
 		server: func(ctx context.Context, dir string) (*exec.Cmd, error) {
 			cmd, err := again(ctx)
 			if err == nil {

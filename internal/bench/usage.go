@@ -79,13 +79,10 @@ func machine() Machine {
 	return m
 }
 
-const (
-	appends     = 200
-	appendBytes = 4096
-)
+const appendBytes = 4096
 
-// fsyncMillis is the median time of an append of 4 KiB with fsync in dir.
-func fsyncMillis(dir string) (float64, error) {
+// fsyncMillis is the median time of so many appends of 4 KiB with fsync in dir.
+func fsyncMillis(dir string, appends int) (float64, error) {
 	f, err := os.CreateTemp(dir, "fsync-")
 	if err != nil {
 		return 0, err

@@ -17,7 +17,7 @@ const (
 // a phase reach a number.
 type moment struct {
 	phase phase
-	after int // deliveries fed in this life, or handlers begun in this life
+	after int // deliveries fed in this life, or messages finished in it
 	delay time.Duration
 }
 
@@ -57,9 +57,9 @@ func (k *killer) next(finished int) moment {
 }
 
 // reached says that the kill is due, after what this life has reported.
-func (m moment) reached(fed, begun int) bool {
+func (m moment) reached(fed, finished int) bool {
 	if m.phase == feeding {
 		return fed >= m.after
 	}
-	return begun >= m.after
+	return finished >= m.after
 }

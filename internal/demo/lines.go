@@ -10,7 +10,6 @@ import (
 const (
 	lineOpened    = "opened"    // the store is open and its resources are there
 	lineFed       = "fed"       // the batch of delivery Index is committed, or was before
-	lineWorking   = "working"   // a handler begins with Message
 	lineProcessed = "processed" // the effects of Message and its acknowledgement are committed
 	lineRefused   = "refused"   // a worker that came back after its lease changed nothing
 	lineDone      = "done"      // everything is fed and the queue is empty

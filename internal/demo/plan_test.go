@@ -95,8 +95,8 @@ func TestEveryMomentIsSureToComeAndBothPhasesAreHit(t *testing.T) {
 			if m.delay < 0 || m.delay >= longestDelay {
 				t.Fatalf("delay %v", m.delay)
 			}
-			// What is unfinished even if every worker has finished one more than it
-			// could report.
+			// What is unfinished for sure: every worker may have finished one more
+			// than it could report.
 			left := total - finished - workers
 			switch {
 			case i == 0 && m.phase != feeding, i == 1 && m.phase != processing:
@@ -104,7 +104,7 @@ func TestEveryMomentIsSureToComeAndBothPhasesAreHit(t *testing.T) {
 			case m.phase == feeding && (m.after < len(input)/10 || m.after >= len(input)/2):
 				t.Fatalf("kill %d after %d deliveries", i+1, m.after)
 			case m.phase == processing && (m.after < 1 || m.after > left-workers):
-				t.Fatalf("kill %d after %d handlers began, %d messages are left for sure", i+1, m.after, left)
+				t.Fatalf("kill %d after %d messages, %d are left for sure", i+1, m.after, left)
 			}
 			// The first life has enqueued at most the messages of half the input when
 			// it is killed; later ones may find any number to finish.

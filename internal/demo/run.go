@@ -181,10 +181,12 @@ func (r *run) life(ctx context.Context, m *moment) (killed bool, err error) {
 				p.rest(func(line) {})
 				return false, fmt.Errorf("the process that owns the store gave up: %s", l.Text)
 			case l.Kind == lineDone:
+				// A report that a kill cut off is made up for: the queue is empty.
+				r.show.finished(messages(r.input))
 				return false, p.finish()
 			}
 			r.see(now, l)
-			if m != nil && due == nil && m.reached(now.fed, now.begun) {
+			if m != nil && due == nil && m.reached(now.fed, now.finished) {
 				due = time.After(m.delay)
 			}
 		case <-due:
@@ -198,7 +200,7 @@ func (r *run) life(ctx context.Context, m *moment) (killed bool, err error) {
 }
 
 // tally is what one life has reported.
-type tally struct{ fed, begun, replayed int }
+type tally struct{ fed, replayed, finished int }
 
 // see takes note of a report.
 func (r *run) see(now *tally, l line) {
@@ -210,9 +212,8 @@ func (r *run) see(now *tally, l line) {
 			r.summary.ReplayedReceipts++
 		}
 		r.show.feeding(now.fed)
-	case lineWorking:
-		now.begun++
 	case lineProcessed:
+		now.finished++
 		r.finished[l.Message] = true
 		r.show.finished(len(r.finished))
 	case lineRefused:

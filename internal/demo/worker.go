@@ -113,9 +113,6 @@ func (p *pool) finished(ctx context.Context) (bool, error) {
 // handle does what the fate of the message says about this attempt.
 func (p *pool) handle(ctx context.Context, d *api.Delivery) error {
 	f := p.fates[d.MessageID]
-	if err := p.lines.write(line{Kind: lineWorking, Message: d.MessageID}); err != nil {
-		return err
-	}
 	time.Sleep(f.work) // the handler's own work
 	switch first := d.Attempt == 1; {
 	case first && f.crash:

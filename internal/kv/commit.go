@@ -30,6 +30,9 @@ func (t *Tx) Commit() (*Pending, error) {
 	b := t.store.db.NewBatch()
 	p := &Pending{store: t.store, batch: b}
 	var failed error
+	if m := t.store.disk.mark(); m != nil {
+		failed = b.LogData(m, nil)
+	}
 	t.writes.Scan(func(key string, w write) bool {
 		if w.encode != nil { // a row that no command's end has made
 			w.value = w.encode(nil, w.decoded)
@@ -53,8 +56,12 @@ func (t *Tx) Commit() (*Pending, error) {
 	}
 	t.writes.Clear()
 	t.undo, t.command = t.undo[:0], 0
+	if p.Rows == 0 {
+		p.batch = nil
+		return p, b.Close()
+	}
 	p.Bytes = b.Len()
-	if b.Empty() || t.store.opts.NoSync {
+	if t.store.opts.NoSync {
 		err := t.store.db.Apply(b, pebble.NoSync)
 		p.batch = nil
 		return p, firstError(t.store.Err(), err, b.Close())

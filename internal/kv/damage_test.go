@@ -11,33 +11,26 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// damageable makes a closed store with tables, a manifest of several edits and a
-// log that is not flushed.
-func damageable(t *testing.T) (*vfs.MemFS, *entries) {
+// damageable makes a store with tables, a manifest of several edits and a log of
+// several blocks that is not flushed; and the files a changed byte can matter in.
+func damageable(t *testing.T) (*vfs.MemFS, *entries, []string) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
 	e := newEntries(t, mem, 300)
-	for range 4 {
-		for range 30 {
+	for range 3 {
+		for range 20 {
 			e.must(e.write())
 		}
 		e.must(e.store.Flush())
 	}
-	for range 30 {
+	e.size = 3000
+	for range 15 {
 		e.must(e.write())
 	}
-	e.close()
-	return mem, e
-}
-
-// kind is what a file's name says of it: table, log, manifest, ….
-func kindOf(name string) string {
-	switch {
-	case strings.HasSuffix(name, ".sst"), strings.HasSuffix(name, ".log"):
-		return name[len(name)-3:]
-	default:
-		return strings.TrimRight(strings.Split(name, ".")[0], "-0123456789")
-	}
+	names, err := mem.List("db")
+	e.must(err)
+	slices.Sort(names)
+	return mem, e, names
 }
 
 // examine opens a damaged copy and reads everything. It answers how many entries
@@ -71,50 +64,138 @@ func (e *entries) examine(fs vfs.FS) (n int, err error) {
 // meets it fails, as damage — or nothing is missing. Never is less there without
 // a word.
 func TestAChangedByteIsNeverPassedOverInSilence(t *testing.T) {
-	mem, e := damageable(t)
-	names, err := mem.List("db")
-	e.must(err)
-	slices.Sort(names)
+	mem, e, names := damageable(t)
+	e.close()
 	rng := rand.New(rand.NewPCG(1, 2))
+	met := map[string]int{}
 	for _, name := range names {
-		size := fileSize(t, mem, name)
-		met := 0
-		for trial := 0; trial < 60 && size > 0; trial++ {
-			at := rng.IntN(size)
-			if trial < 8 {
-				at = min(trial, size-1)
-			} else if trial < 16 {
-				at = max(size-1-(trial-8), 0)
+		for trial := range 24 {
+			fs, size := copyOf(t, mem, name)
+			if size == 0 {
+				break
 			}
-			fs := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng})
-			flip(t, fs, name, at, byte(1)<<rng.IntN(8))
-			switch n, err := e.examine(fs); {
-			case errors.Is(err, ErrCorrupt):
-				met++
-			case err != nil:
-				t.Errorf("%s, byte %d of %d: %v", name, at, size, err)
-			case n != e.next:
-				t.Errorf("%s, byte %d of %d: %d of %d entries are there and nothing was said", name, at, size, n, e.next)
+			at := rng.IntN(size)
+			switch trial { // the ends, where headers and footers are
+			case 0, 1, 2, 3, 4:
+				at = min(trial*2, size-1)
+			case 5, 6, 7, 8:
+				at = max(size-1-(trial-5)*7, 0)
+			}
+			flip(t, fs, name, at)
+			if e.notices(fs, fmt.Sprintf("%s with byte %d of %d changed", name, at, size)) {
+				met[kindOf(name)]++
 			}
 		}
-		t.Logf("%s (%s): %d of 60 met", name, kindOf(name), met)
+	}
+	for _, kind := range []string{"sst", "log", "MANIFEST"} {
+		if met[kind] == 0 {
+			t.Errorf("no damage of any %s was met: the test tests nothing", kind)
+		}
 	}
 }
 
-func fileSize(t *testing.T, fs *vfs.MemFS, name string) int {
+// The same without Close: only the last entries of the log cannot be told from a
+// write that a power loss cut off.
+func TestAChangedByteInTheLogOfACrashedStoreIsNoticed(t *testing.T) {
+	mem, e, names := damageable(t)
+	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
+	e.close()
+	log := names[slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, ".log") })]
+	for _, n := range names {
+		if strings.HasSuffix(n, ".log") && n > log {
+			log = n
+		}
+	}
+	_, size := copyOf(t, crashed, log)
+	lastEntries := 2 * rowsPerEntry * (e.size + 100)
+	for at := 0; at < size-lastEntries; at += 997 {
+		fs, _ := copyOf(t, crashed, log)
+		flip(t, fs, log, at)
+		if !e.notices(fs, fmt.Sprintf("%s with byte %d of %d changed", log, at, size)) {
+			t.Errorf("%s, byte %d of %d: nothing was said", log, at, size)
+		}
+	}
+}
+
+func TestAShortenedOrMissingFileIsNoticed(t *testing.T) {
+	mem, e, names := damageable(t)
+	e.close()
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, name := range names {
+		if kind := kindOf(name); kind != "sst" && kind != "MANIFEST" {
+			continue // a log that ends early is what a power loss leaves
+		}
+		for trial := range 12 {
+			fs, size := copyOf(t, mem, name)
+			keep := rng.IntN(size)
+			what := fmt.Sprintf("%s cut to %d of %d bytes", name, keep, size)
+			if trial == 0 {
+				what = name + " removed"
+				e.must(fs.Remove("db/" + name))
+			} else {
+				truncate(t, fs, name, keep)
+			}
+			if !e.notices(fs, what) {
+				t.Errorf("%s: nothing was said", what)
+			}
+		}
+	}
+}
+
+// notices says whether damage was reported; a wrong answer fails the test.
+func (e *entries) notices(fs vfs.FS, what string) bool {
+	e.t.Helper()
+	n, err := e.examine(fs)
+	switch {
+	case errors.Is(err, ErrCorrupt):
+		return true
+	case err != nil:
+		e.t.Errorf("%s: %v", what, err)
+	case n != e.next:
+		e.t.Errorf("%s: %d of %d entries are there and nothing was said", what, n, e.next)
+	}
+	return false
+}
+
+func copyOf(t *testing.T, mem *vfs.MemFS, name string) (*vfs.MemFS, int) {
 	t.Helper()
-	info, err := fs.Stat("db/" + name)
+	info, err := mem.Stat("db/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return int(info.Size())
+	all := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))}
+	return mem.CrashClone(all), int(info.Size())
 }
 
-func flip(t *testing.T, fs *vfs.MemFS, name string, at int, bit byte) {
+func flip(t *testing.T, fs *vfs.MemFS, name string, at int) {
 	t.Helper()
 	data, err := fs.UnsafeGetFileDataBuffer("db/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data[at] ^= bit
+	data[at] ^= 1 << (at % 8)
+}
+
+func truncate(t *testing.T, fs *vfs.MemFS, name string, keep int) {
+	t.Helper()
+	data, err := fs.UnsafeGetFileDataBuffer("db/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := slices.Clone(data[:keep])
+	f, err := fs.Create("db/"+name, "unspecified")
+	if err == nil {
+		_, err = f.Write(kept)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kindOf is what a file's name says of it: sst, log, MANIFEST, ….
+func kindOf(name string) string {
+	if strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".log") {
+		return name[len(name)-3:]
+	}
+	return strings.TrimRight(strings.Split(name, ".")[0], "-0123456789")
 }

@@ -23,6 +23,20 @@ type disk struct {
 	syncs   atomic.Uint64
 	opened  atomic.Bool           // before that, an error is the answer of Open
 	refused atomic.Pointer[error] // the first of those
+	logAt   atomic.Pointer[synced]
+	editsAt atomic.Pointer[synced]
+}
+
+// synced says how far a file is known to be durable.
+type synced struct{ number, bytes uint64 }
+
+// mark is what the next entry says of the files; nil before the first sync.
+func (d *disk) mark() []byte {
+	log, edits := d.logAt.Load(), d.editsAt.Load()
+	if log == nil || edits == nil {
+		return nil
+	}
+	return mark{log.number, log.bytes, edits.number, edits.bytes}.append(make([]byte, 0, 24))
 }
 
 // frozen says that the disk must not be changed any more.
@@ -51,16 +65,27 @@ func (d *disk) file(name string, open func() (vfs.File, error)) (vfs.File, error
 			<-d.store.closing
 			return nil, d.store.Err()
 		}
-		return written{vfs.NewMemFile(nil), d, name}, nil
+		return d.written(vfs.NewMemFile(nil), name), nil
 	}
 	f, err := open()
 	if err != nil {
 		if d.failed(err, name) {
-			return written{vfs.NewMemFile(nil), d, name}, nil
+			return d.written(vfs.NewMemFile(nil), name), nil
 		}
 		return nil, err
 	}
-	return written{f, d, name}, nil
+	return d.written(f, name), nil
+}
+
+func (d *disk) written(f vfs.File, name string) *written {
+	w := &written{File: f, disk: d, name: name}
+	base := d.FS.PathBase(name)
+	if n, ok := logNumber(base); ok {
+		w.number, w.known = n, &d.logAt
+	} else if n, ok := manifestNumber(base); ok {
+		w.number, w.known = n, &d.editsAt
+	}
+	return w
 }
 
 // Create, ReuseForWrite and OpenReadWrite are where files for writing come from.
@@ -82,7 +107,7 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return written{f, d, name}, nil
+	return d.written(f, name), nil
 }
 
 // Remove and Rename change nothing once a write has failed: what is on the disk
@@ -107,12 +132,15 @@ func (d *disk) Unwrap() vfs.FS { return d.FS }
 // written is a file or directory that Pebble writes or syncs.
 type written struct {
 	vfs.File
-	disk *disk
-	name string
+	disk   *disk
+	name   string
+	number uint64
+	known  *atomic.Pointer[synced] // of logs and manifests: where to note what is durable
+	size   atomic.Uint64
 }
 
 // try writes unless the disk is frozen, and answers as disk says.
-func (f written) try(write func() error) error {
+func (f *written) try(write func() error) error {
 	err := error(nil)
 	if f.disk.frozen() {
 		err = f.disk.store.Err()
@@ -125,31 +153,47 @@ func (f written) try(write func() error) error {
 	return err
 }
 
-func (f written) Write(p []byte) (int, error) {
-	return len(p), f.try(func() error { _, err := f.File.Write(p); return err })
+// Write is how Pebble writes everything but what it writes over.
+func (f *written) Write(p []byte) (int, error) {
+	err := f.try(func() error { _, err := f.File.Write(p); return err })
+	if err != nil {
+		return 0, err
+	}
+	f.size.Add(uint64(len(p)))
+	return len(p), nil
 }
 
-func (f written) WriteAt(p []byte, off int64) (int, error) {
-	return len(p), f.try(func() error { _, err := f.File.WriteAt(p, off); return err })
+// WriteAt writes over what is there.
+func (f *written) WriteAt(p []byte, off int64) (int, error) {
+	err := f.try(func() error { _, err := f.File.WriteAt(p, off); return err })
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
-func (f written) Sync() error {
+// Sync and SyncData make what was written durable.
+func (f *written) Sync() error     { return f.sync(f.File.Sync) }
+func (f *written) SyncData() error { return f.sync(f.File.SyncData) }
+
+func (f *written) sync(sync func() error) error {
+	size := f.size.Load() // what is written meanwhile may be left out
 	f.disk.syncs.Add(1)
-	return f.try(f.File.Sync)
+	err := f.try(sync)
+	if err == nil && f.known != nil && !f.disk.frozen() {
+		f.known.Store(&synced{f.number, size})
+	}
+	return err
 }
 
-func (f written) SyncData() error {
-	f.disk.syncs.Add(1)
-	return f.try(f.File.SyncData)
-}
-
-func (f written) SyncTo(length int64) (full bool, err error) {
+// SyncTo promises nothing; it only starts to write.
+func (f *written) SyncTo(length int64) (full bool, err error) {
 	err = f.try(func() (err error) { full, err = f.File.SyncTo(length); return err })
 	return full, err
 }
 
 // Close closes the file below in any case.
-func (f written) Close() error {
+func (f *written) Close() error {
 	err := f.File.Close()
 	if err != nil && f.disk.failed(err, f.name) {
 		return nil

@@ -52,6 +52,14 @@ func (s *Store) listener() *pebble.EventListener {
 	return l
 }
 
+// isDamage recognises what Pebble does not mark as corruption: a table that is
+// gone or shorter than the manifest says. A test holds the texts.
+func isDamage(err error) bool {
+	text := err.Error()
+	return pebble.IsCorruptionError(err) ||
+		strings.Contains(text, "object size mismatch") || strings.Contains(text, "unknown to the objstorage provider")
+}
+
 // isLockError recognises Pebble's two refusals: within this process by text,
 // between processes by the operating system's errno.
 func isLockError(err error) bool {

@@ -3,6 +3,7 @@ package kv
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,7 @@ type Options struct {
 type Store struct {
 	db     *pebble.DB
 	opts   Options
+	lock   *pebble.Lock // nil when Pebble holds it itself, because it made the store
 	disk   disk
 	failed atomic.Pointer[error]
 	broken chan struct{} // closed once failed is set
@@ -62,19 +64,24 @@ func Open(dir string, opts Options) (*Store, error) {
 	if s.disk.FS = opts.FS; opts.FS == nil {
 		s.disk.FS = vfs.Default
 	}
-	if opts.MustExist || opts.ReadOnly {
-		// Pebble would make the directory before it refuses.
-		if found, err := pebble.Peek(dir, s.disk.FS); err == nil && !found.Exists {
-			return nil, fmt.Errorf("%w: %s", ErrMissing, dir)
+	found, err := pebble.Peek(dir, s.disk.FS)
+	missing := err == nil && !found.Exists || errors.Is(err, fs.ErrNotExist)
+	if missing && (opts.MustExist || opts.ReadOnly) {
+		return nil, fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
+	}
+	if err == nil && found.Exists {
+		if s.lock, err = pebble.LockDirectory(dir, s.disk.FS); err != nil {
+			return nil, openError(dir, err)
+		}
+		if err := verify(s.disk.FS, dir, found.ManifestFilename); err != nil {
+			return nil, firstError(openError(dir, err), s.lock.Close())
 		}
 	}
 	po := s.pebbleOptions()
 	defer po.Cache.Unref()
-	db, err := s.openPebble(dir, po)
-	if err != nil {
-		return nil, openError(dir, err)
+	if s.db, err = s.openPebble(dir, po); err != nil {
+		return nil, firstError(openError(dir, err), s.unlock())
 	}
-	s.db = db
 	s.disk.opened.Store(true)
 	return s, nil
 }
@@ -93,7 +100,9 @@ func (s *Store) openPebble(dir string, po *pebble.Options) (db *pebble.DB, err e
 
 func openError(dir string, err error) error {
 	switch {
-	case pebble.IsCorruptionError(err):
+	case errors.Is(err, ErrCorrupt):
+		return err
+	case isDamage(err):
 		return fmt.Errorf("%w: %s: %v", ErrCorrupt, dir, err)
 	case errors.Is(err, pebble.ErrDBDoesNotExist):
 		return fmt.Errorf("%w: %s", ErrMissing, dir)
@@ -104,6 +113,11 @@ func openError(dir string, err error) error {
 	}
 }
 
+const (
+	memTableBytes = 32 << 20
+	memTables     = 4 // that may wait to be flushed
+)
+
 // pebbleOptions fits Pebble to short-lived keys written once and deleted soon:
 // large memtables so that most of them die in memory, bloom filters so that
 // "is this id new" reads no block.
@@ -113,13 +127,16 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		cache = 64 << 20
 	}
 	o := &pebble.Options{
-		FS:                          &s.disk,
-		Cache:                       pebble.NewCache(cache),
+		FS:   &s.disk,
+		Lock: s.lock,
+		// Pebble takes the memory of memtables, waiting and spare ones included, out
+		// of the cache it is given: without this room there would be no cache at all.
+		Cache:                       pebble.NewCache(cache + (memTables+1)*memTableBytes),
 		FormatMajorVersion:          pebble.FormatNewest,
 		ReadOnly:                    s.opts.ReadOnly,
 		ErrorIfNotExists:            s.opts.MustExist || s.opts.ReadOnly,
-		MemTableSize:                32 << 20,
-		MemTableStopWritesThreshold: 4,
+		MemTableSize:                memTableBytes,
+		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,
 		LBaseMaxBytes:               64 << 20,
@@ -152,10 +169,19 @@ func (s *Store) Close() error {
 	var err error
 	s.once.Do(func() {
 		close(s.closing)
-		// Pebble panics on leaked iterators; that is a fault of ours worth hearing of.
-		err = s.db.Close()
+		if m := s.disk.mark(); m != nil && s.Err() == nil {
+			err = s.db.LogData(m, pebble.Sync)
+		}
+		err = firstError(err, s.db.Close(), s.unlock())
 	})
 	return err
+}
+
+func (s *Store) unlock() error {
+	if s.lock == nil {
+		return nil
+	}
+	return s.lock.Close()
 }
 
 // Flush writes the memtables out, so that the next open replays no log.

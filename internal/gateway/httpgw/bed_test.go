@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -174,3 +175,10 @@ func (b *bed) empty() {
 }
 
 func reader(b []byte) io.Reader { return bytes.NewReader(b) }
+
+// record answers one request without a connection.
+func record(h http.Handler, method, path string) answer {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return answer{w.Code, w.Header(), w.Body.Bytes()}
+}

@@ -71,6 +71,8 @@ func (g *Gateway) exchange(r *http.Request, rt *route) (any, *fault.Error) {
 
 // do evaluates a decoded request. Every surface of this package ends here.
 func (g *Gateway) do(ctx context.Context, caller Caller, rt *route, req any) (any, *fault.Error) {
+	g.metrics.inFlight.Inc()
+	defer g.metrics.inFlight.Dec()
 	resp, err := g.door.Do(ctx, caller, rt.op, req)
 	if err == nil {
 		return resp, nil

@@ -110,7 +110,7 @@ func TestWhatTheStoreRefusesIsTheContractsCodeAndStoresNothing(t *testing.T) {
 		{"unknown resource", `{"kind":"putDocument","collection":"nowhere","id":"a","document":{}}`, "NotFound", 404},
 		{"resource of another domain", `{"kind":"enqueue","queue":"far","message":` + message + `}`, "Conflict", 409},
 		{"resource of another kind", `{"kind":"enqueue","queue":"docs","message":` + message + `}`, "Validation", 400},
-		{"document that is not there", `{"kind":"deleteDocument","collection":"docs","id":"a","expectedRevision":3}`, "RevisionConflict", 409},
+		{"document that is not there", `{"kind":"deleteDocument","collection":"docs","id":"a","expectedRevision":3}`, "NotFound", 404},
 		{"greatest number", put(`{}`, `,"expectedRevision":9223372036854775807`), "RevisionConflict", 409},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,6 +23,7 @@ const okCode = "OK"
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	inFlight prometheus.Gauge
 	sessions prometheus.Gauge
 	tails    prometheus.Gauge
 }
@@ -36,10 +37,13 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "keyload_request_seconds", Help: "Time from the request's arrival to its answer, waiting included.",
 			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 30},
 		}, []string{"surface", "operation"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "keyload_requests_in_flight", Help: "Requests in evaluation, those that wait for a message or event included.",
+		}),
 		sessions: prometheus.NewGauge(prometheus.GaugeOpts{Name: "keyload_sessions", Help: "Open sessions."}),
 		tails:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "keyload_tails", Help: "Open tails."}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.sessions, m.tails} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.sessions, m.tails} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}

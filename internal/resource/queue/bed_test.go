@@ -51,6 +51,8 @@ type bed struct {
 	who      string
 	queues   map[string]*api.Resource
 	hints    map[string]int // wake-ups of the last command
+	cache    int64          // bytes of the block cache
+	broken   bool           // the test broke the store on purpose
 }
 
 var incarnation = [16]byte{1, 2, 3}
@@ -60,7 +62,7 @@ var incarnation = [16]byte{1, 2, 3}
 func newBed(t judge, p api.QueuePolicy) *bed {
 	t.Helper()
 	b := &bed{
-		t: t, fs: vfs.NewMem(), now: start, seed: 99, who: access.Root,
+		t: t, fs: vfs.NewMem(), now: start, seed: 99, who: access.Root, cache: 1 << 20,
 		place:  api.PartitionRef{Tenant: "default", Database: "main", Domain: "main", Key: "main"},
 		sealer: token.NewSealer(incarnation, token.Keys{bytes.Repeat([]byte{7}, 32)}),
 		queues: map[string]*api.Resource{},
@@ -77,7 +79,7 @@ func newBed(t judge, p api.QueuePolicy) *bed {
 	b.configure("work", p, func(*api.Resource) {})
 	if c, ok := t.(*testing.T); ok {
 		c.Cleanup(func() {
-			if !c.Failed() {
+			if !c.Failed() && !b.broken {
 				b.check()
 			}
 			b.close()
@@ -96,7 +98,7 @@ func (b *bed) must(err error) {
 func (b *bed) open() {
 	b.t.Helper()
 	var err error
-	b.store, err = kv.Open("db", kv.Options{FS: b.fs, NoSync: true, CacheBytes: 1 << 20})
+	b.store, err = kv.Open("db", kv.Options{FS: b.fs, NoSync: true, CacheBytes: b.cache})
 	b.must(err)
 	b.m, err = machine.New(b.store, machine.Config{Shard: shard, Incarnation: incarnation, Durability: api.DurableDisk, Registry: b.registry})
 	b.must(err)
@@ -104,6 +106,9 @@ func (b *bed) open() {
 
 func (b *bed) close() {
 	b.t.Helper()
+	if b.store == nil {
+		return // it could not be opened
+	}
 	b.must(b.m.Close())
 	b.must(b.store.Close())
 }

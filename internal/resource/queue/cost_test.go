@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/keyload/keyload/api"
@@ -58,7 +59,7 @@ func TestEveryOperationTouchesAsManyKeysAsItsTableSays(t *testing.T) {
 
 func TestAReceiveLooksAtWhatItDeliversWhateverTheDepth(t *testing.T) {
 	depths := []int{300, 10_000}
-	if !testing.Short() {
+	if os.Getenv("KEYLOAD_LONG") != "" {
 		depths = append(depths, 1_000_000)
 	}
 	for _, depth := range depths {

@@ -81,7 +81,7 @@ func (l *lane) enter(id string, m *message, to state) {
 	}
 	if to >= acked {
 		m.ReadySeq = 0
-		if m.FinishedAt == 0 {
+		if m.FinishedAt == 0 || to.finished() {
 			m.FinishedAt = l.c.Now
 		}
 	}

@@ -220,11 +220,27 @@ func TestALaneOfADeletedQueueDoesNothingWhenDue(t *testing.T) {
 	b := newBed(t, api.QueuePolicy{})
 	b.fill(1)
 	b.one()
-	b.write(func(c *op.Ctx) error {
-		h, _, err := heads.Get(c.Tx, b.owner())
-		if err != nil || h.Armed != start+30_000 {
-			t.Errorf("armed for %d, %v", h.Armed, err)
+	b.broken = true
+	b.write(func(c *op.Ctx) error { // the name is gone, the rows are not yet
+		keys := [][]byte{}
+		id := []byte{byte(table.ResourceByName)}
+		err := c.Tx.Scan(id, []byte{id[0] + 1}, false, func(k, _ []byte) (bool, error) {
+			keys = append(keys, append([]byte(nil), k...))
+			return true, nil
+		})
+		for _, k := range keys {
+			c.Tx.Delete(k)
 		}
-		return applyDue(c, b.owner().Append(nil), 10)
+		return err
 	})
+	b.later(40_000)
+	if next := b.m.NextDue(); next != 0 && next < b.now+86_400_000 {
+		t.Errorf("still due at %d", next)
+	}
+	snap := b.store.NewSnapshot()
+	defer snap.Close()
+	h, _, err := heads.Get(snap, b.owner())
+	if err != nil || h.Armed != 0 || h.Counts[leased] != 1 {
+		t.Errorf("head %+v, %v", h, err)
+	}
 }

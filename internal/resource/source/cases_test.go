@@ -100,6 +100,33 @@ func TestCase071AHoleIsDamageAndNeverAnEmptyPage(t *testing.T) {
 			}
 		}
 	}
+	for _, damage := range []func(row []byte) []byte{
+		func(row []byte) []byte { return row[:len(row)-1] },
+		func(row []byte) []byte { return append([]byte{99}, row[1:]...) },
+	} {
+		b := newBed(t, api.SourcePolicy{})
+		_, err := b.publish(numbered(1, 3)...)
+		b.must(err)
+		b.must(b.apply(func(c *op.Ctx) error {
+			key := events.Bytes(eventKey{b.orders(), 2})
+			row, _, err := c.R.Get(key)
+			c.Tx.Put(key, damage(append([]byte(nil), row...)))
+			return err
+		}))
+		if p, err := b.read(Read{}); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("a row that does not decode: page %+v, error %v", p, err)
+		}
+		err = b.view(func(v *op.View) error {
+			return Each(&v.Scope, b.orders(), 1, 3, func(uint64, *Record) (bool, error) { return true, nil })
+		})
+		if !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("a run over a row that does not decode: %v", err)
+		}
+		err = b.view(func(v *op.View) error { _, err := At(&v.Scope, b.orders(), 4); return err })
+		if !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("an event that must be there: %v", err)
+		}
+	}
 	b := newBed(t, api.SourcePolicy{}) // a reader behind a purge is told so
 	_, err := b.publish(numbered(1, 5)...)
 	b.must(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/token"
 )
@@ -191,7 +192,7 @@ func TestACursorLivesForADay(t *testing.T) {
 			t.Errorf("age %d: %v, want %q", c.age, err, c.code)
 		}
 	}
-	if CursorLife != 24*3600*1000 {
+	if CursorLife != limits.CursorSeconds*1000 {
 		t.Errorf("a cursor lives %d ms", CursorLife)
 	}
 	b.now = begin + CursorLife - 1 // each page has a fresh one

@@ -1,0 +1,145 @@
+package cli_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// notRun says why a line of the README is left out of its test.
+var notRun = map[string]string{
+	"make demo":  "the demo has a test of its own",
+	"make test":  "this test is a part of it",
+	"make build": "the program under test is built already",
+}
+
+// A line of an sh block of a document.
+type line struct {
+	number int
+	text   string
+}
+
+// shellLines are the lines of the ```sh blocks of a document.
+func shellLines(document string) []line {
+	var out []line
+	inside := false
+	for i, text := range strings.Split(document, "\n") {
+		switch {
+		case inside && strings.HasPrefix(text, "```"):
+			inside = false
+		case inside:
+			out = append(out, line{i + 1, text})
+		case text == "```sh":
+			inside = true
+		}
+	}
+	return out
+}
+
+func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var script strings.Builder
+	used := map[string]bool{}
+	ran := 0
+	for _, l := range shellLines(string(document)) {
+		if reason := notRun[l.text]; reason != "" {
+			t.Logf("README.md:%d %q is not run: %s", l.number, l.text, reason)
+			used[l.text] = true
+			continue
+		}
+		ran++
+		script.WriteString(strings.ReplaceAll(l.text, "bin/keyload", "keyload") + "\n")
+	}
+	if ran == 0 {
+		t.Fatal("README.md has no command that is run")
+	}
+	for text := range notRun {
+		if !used[text] {
+			t.Errorf("README.md has no line %q any more: take it out of notRun", text)
+		}
+	}
+	if out, err := runShell(t, script.String()); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// prelude does what the README tells its reader to do by hand: it keeps the key
+// that init shows, and lets serve run beside the commands after it. A command
+// that fails, or that the server refuses, ends the script.
+const prelude = `set -eux
+keyload() {
+  case "$1" in
+  init)
+    "$KEYLOAD" "$@" > made
+    cat made
+    KEYLOAD_API_KEY=$(sed -n 's/^apiKey *//p' made)
+    export KEYLOAD_API_KEY ;;
+  serve)
+    mkfifo ready
+    "$KEYLOAD" "$@" > ready &
+    server=$!
+    read -r url < ready
+    echo "$url" ;;
+  *)
+    "$KEYLOAD" "$@" ;;
+  esac
+}
+curl() { command curl --fail-with-body "$@"; echo; }
+server=
+trap 'if [ -n "$server" ]; then kill $server; wait $server; fi' EXIT
+`
+
+// runShell runs a script in an empty directory with the program keyload. Its
+// server listens where no other process does.
+func runShell(t *testing.T, script string) (string, error) {
+	t.Helper()
+	address := freeAddress(t)
+	cmd := exec.Command("sh", "-c", prelude+strings.ReplaceAll(script, "127.0.0.1:7600", address))
+	cmd.Dir = t.TempDir()
+	program, err := exec.LookPath("keyload") // TestMain puts it on the path
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "KEYLOAD_") })
+	cmd.Env = append(own, "KEYLOAD="+program, "KEYLOAD_LISTEN="+address, "KEYLOAD_URL=http://"+address)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// freeAddress is an address nobody listens on now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestOnlyLinesOfShellBlocksAreCommands(t *testing.T) {
+	got := shellLines("a\n```sh\none\ntwo\n```\nb\n```go\nthree\n```\n```sh\nfour\n```")
+	want := []line{{3, "one"}, {4, "two"}, {11, "four"}}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestACommandOfADocumentThatFailsFailsItsTest(t *testing.T) {
+	for _, script := range []string{
+		"false\ntrue", "keyload nonsense\ntrue", "keyload get a b --dir missing\ntrue",
+		"keyload init --dir data\nkeyload serve --dir data\ncurl -s http://127.0.0.1:7600/v1/queues/status -d '{}'\ntrue",
+	} {
+		if out, err := runShell(t, script); err == nil {
+			t.Errorf("%q succeeded\n%s", script, out)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/keyload/keyload/internal/cli"
+	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/resource/system"
+)
+
+// TestMain lets the test binary be the program keyload, so that the scripts run
+// real processes.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"keyload": func() {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop)
+		os.Exit(cli.Run(ctx, os.Args[1:], cli.Standard()))
+	}})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("KEYLOAD_REWRITE") != "",
+		Setup: func(env *testscript.Env) error {
+			env.Values[running{}] = &server{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "serve": serve, "stop": stop, "capture": capture,
+			"damage": damage, "cp-store": copyStore, "format": format,
+		},
+	})
+}
+
+// exits CODE COMMAND... runs a command that must exit with the code. Its output
+// is compared with stdout and stderr as usual.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits code command...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if exit, ok := err.(*exec.ExitError); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exited with %d, want %s", code, args[0])
+	}
+}
+
+// A server is the process started by serve.
+type server struct {
+	cmd  *exec.Cmd // nil when none runs
+	log  bytes.Buffer
+	done chan error
+}
+
+// running is the key of a script's server.
+type running struct{}
+
+// serve ARGS... starts keyload serve, waits for its line, and sets KEYLOAD_URL.
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	s := ts.Value(running{}).(*server)
+	if neg || s.cmd != nil {
+		ts.Fatalf("usage: serve flags..., once at a time")
+	}
+	cmd := exec.Command(findIn(ts.Getenv("PATH"), "keyload"), append([]string{"serve"}, args...)...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Stderr = &s.log
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	s.cmd, s.done = cmd, make(chan error, 1)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	go func() { s.done <- cmd.Wait() }()
+	ts.Defer(func() { _ = cmd.Process.Kill() }) // nothing to do when it ended
+	url := regexp.MustCompile(`https?://[^\s"]+`).FindString(line)
+	if err != nil || url == "" {
+		_ = cmd.Process.Kill()
+		<-s.done
+		ts.Fatalf("serve wrote %q, %v\n%s", line, err, &s.log)
+	}
+	ts.Setenv("KEYLOAD_URL", url)
+}
+
+// stop interrupts the server and wants it to end well; the log becomes the file
+// serve.log.
+func stop(ts *testscript.TestScript, neg bool, args []string) {
+	s := ts.Value(running{}).(*server)
+	if neg || s.cmd == nil {
+		ts.Fatalf("no server runs")
+	}
+	ts.Check(s.cmd.Process.Signal(syscall.SIGTERM))
+	err := <-s.done
+	ts.Check(os.WriteFile(ts.MkAbs("serve.log"), s.log.Bytes(), 0o600))
+	if err != nil {
+		ts.Fatalf("the server ended with %v\n%s", err, &s.log)
+	}
+	s.cmd = nil
+	s.log.Reset()
+}
+
+func findIn(path, name string) string {
+	for _, dir := range filepath.SplitList(path) {
+		if full := filepath.Join(dir, name); isFile(full) {
+			return full
+		}
+	}
+	return ""
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// capture VARIABLE POINTER takes a value out of the JSON on standard output.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture variable pointer")
+	}
+	var v any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &v))
+	for part := range strings.SplitSeq(strings.TrimPrefix(args[1], "/"), "/") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[part]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(part, &i); err != nil || i >= len(x) {
+				ts.Fatalf("no %s in the answer", args[1])
+			}
+			v = x[i]
+		}
+	}
+	if v == nil {
+		ts.Fatalf("no %s in the answer", args[1])
+	}
+	ts.Setenv(args[0], fmt.Sprint(v))
+}
+
+// damage DIR PATTERN flips a bit in the middle of every file of that name.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	var files []string
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, d os.DirEntry, err error) error {
+		if ok, _ := filepath.Match(args[1], filepath.Base(path)); ok && err == nil && d.Type().IsRegular() {
+			files = append(files, path)
+		}
+		return err
+	}))
+	if len(files) == 0 {
+		ts.Fatalf("no file %s in %s", args[1], args[0])
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		ts.Check(err)
+		if len(b) == 0 {
+			continue
+		}
+		b[len(b)/2] ^= 0x10
+		ts.Check(os.WriteFile(name, b, 0o600))
+	}
+}
+
+// cp-store FROM TO copies the directory of a store.
+func copyStore(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
+}
+
+// format DIR N makes the store say that it has format N.
+func format(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	s, err := kv.Open(ts.MkAbs(args[0]), kv.Options{MustExist: true})
+	ts.Check(err)
+	tx := s.NewTx()
+	tx.Begin()
+	id, ok, err := system.ReadIdentity(tx)
+	ts.Check(err)
+	if !ok {
+		ts.Fatalf("the store has no identity")
+	}
+	id.Format = n
+	system.WriteIdentity(tx, id)
+	pending, err := tx.Commit()
+	ts.Check(err)
+	ts.Check(pending.Wait())
+	tx.Close()
+	ts.Check(s.Close())
+}

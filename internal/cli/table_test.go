@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+)
+
+func printed(t *testing.T, response any, terminal bool) string {
+	t.Helper()
+	var b bytes.Buffer
+	p := printer{w: &b, terminal: terminal}
+	if err := p.print(response); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func equal(t *testing.T, got, want string) {
+	t.Helper()
+	if want = strings.TrimPrefix(want, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+var receipt = api.Receipt{
+	CommandID: "0190b6a0-5c1e-7c3a-9d5e-2f1b8a6c4d3e", CommittedAt: 1769914800000, Durability: api.DurableDisk,
+	Token: api.CommitToken{Position: 12, Partition: api.PartitionRef{Tenant: "default", Database: "main", Domain: "main", Key: "k/1"}},
+}
+
+func TestABatchIsShownAsOneLinePerChangeAndItsReceipt(t *testing.T) {
+	equal(t, printed(t, &api.CommandsCommitResponse{Receipt: receipt, Results: []api.MutationResult{
+		{Kind: "putDocument", Revision: 3}, {Kind: "enqueue", MessageID: "m-1", StateVersion: 1},
+	}}, false), `
+results: 2
+  kind         revision  messageId  stateVersion
+  putDocument  3
+  enqueue                m-1        1
+committed 2026-02-01T03:00:00.000Z at position 12 in default/main/main/k%2F1 (disk), command 0190b6a0-5c1e-7c3a-9d5e-2f1b8a6c4d3e
+`)
+}
+
+func TestADocumentIsShownWholeAndIndentedWhenLong(t *testing.T) {
+	equal(t, printed(t, &api.DocumentsGetResponse{Document: api.Document{
+		ID: "o-1", Revision: 2, UpdatedAt: 1769914800000, Redacted: []string{"/card", "/cvc"},
+		Document: api.JSON(`{"customer":"Somebody with a long name","lines":[1,2],"total":90071992547409931}`),
+	}}, true), `
+id         o-1
+revision   2
+document   {
+             "customer": "Somebody with a long name",
+             "lines": [
+               1,
+               2
+             ],
+             "total": 90071992547409931
+           }
+updatedAt  2026-02-01T03:00:00.000Z
+redacted   /card, /cvc
+`)
+}
+
+func TestDeliveriesAreShownOneByOneWithTheirWholeToken(t *testing.T) {
+	token := strings.Repeat("t", 200)
+	out := printed(t, &api.QueuesReceiveResponse{Receipt: receipt, Deliveries: []api.Delivery{
+		{MessageID: "m-1", Payload: api.JSON(`{"a":1}`), Token: token, Attempt: 1, Headers: map[string]string{"b": "2", "a": "1"}},
+		{MessageID: "m-2", PayloadBase64: []byte("hi"), ContentType: "text/plain", Token: token, Attempt: 2},
+	}, Examined: api.ReceiveExamined{Ready: 2}}, true)
+	for _, want := range []string{"deliveries: 2\n  messageId ", " " + token + "\n", "headers             a=1, b=2\n", "payloadBase64       aGk=\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestAnEmptyReceiveSaysWhyAndHasNoReceiptLine(t *testing.T) {
+	equal(t, printed(t, &api.QueuesReceiveResponse{Reason: api.ReasonScheduled, NextDueAt: 1769914800000}, true), `
+reason     scheduled
+nextDueAt  2026-02-01T03:00:00.000Z
+deliveries: none
+`)
+}
+
+func TestLongValuesAreShortenedInTablesOnATerminalOnly(t *testing.T) {
+	long := `{"text":"` + strings.Repeat("é", 100) + `"}`
+	page := &api.DocumentsListResponse{Documents: []api.Document{{ID: "a", Revision: 1, Document: api.JSON(long)}}, Examined: api.Examined{Records: 1, Bytes: 9}}
+	if out := printed(t, page, false); !strings.Contains(out, long) || !strings.Contains(out, "examined  1 records, 9 bytes\n") {
+		t.Errorf("not whole:\n%s", out)
+	}
+	if out := printed(t, page, true); strings.Contains(out, long) || !strings.Contains(out, "é…") {
+		t.Errorf("not shortened:\n%s", out)
+	}
+}
+
+func TestARefusedItemIsShownWithItsReason(t *testing.T) {
+	equal(t, printed(t, &api.QueuesCompleteResponse{Results: []api.CompleteResult{
+		{MessageID: "m-1", State: api.StateAcked, StateVersion: 3},
+		{Error: fault.New(fault.StaleLease, "replaced", "another worker holds the message")},
+	}}, true), `
+results: 2
+  messageId  state  stateVersion  error
+  m-1        acked  3
+                                  StaleLease: another worker holds the message
+`)
+}
+
+func TestNestedNumbersStandUnderTheirHeading(t *testing.T) {
+	out := printed(t, &api.QueuesStatusResponse{Counts: api.QueueCounts{Ready: 3}, Policy: api.QueuePolicy{Retry: api.RetryPolicy{Factor: 2}}, Paused: true}, true)
+	for _, want := range []string{"paused ", "counts\n  scheduled          0\n  ready              3\n", "policy\n", "  retry\n    "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package keyload_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/keyload/keyload"
+	"github.com/keyload/keyload/api"
+)
+
+func TestAStoreKeepsWhatOneCommitSaidAfterItIsOpenedAgain(t *testing.T) {
+	dir := t.TempDir()
+	db, err := keyload.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	for name, kind := range map[string]api.ResourceKind{"jobs": api.KindQueue, "news": api.KindTopic} {
+		if _, err := api.Call(ctx, db, api.ResourcesConfigure, &api.ResourcesConfigureRequest{Name: name, Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := api.Call(ctx, db, api.CommandsCommit, &api.CommandsCommitRequest{Mutations: []api.Mutation{
+		keyload.Enqueue("jobs", keyload.Message(map[string]int{"n": 1})),
+		keyload.Publish("news", keyload.Event("added", map[string]int{"n": 1})),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Results) != 2 || r.Receipt.Token.Position == 0 {
+		t.Fatalf("%+v", r)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = keyload.Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	got, err := api.Call(ctx, db, api.QueuesReceive, &api.QueuesReceiveRequest{Lane: api.LaneRef{Queue: "jobs"}, MaxMessages: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Deliveries) != 1 || string(got.Deliveries[0].Payload) != `{"n":1}` {
+		t.Fatalf("%+v", got)
+	}
+	done, err := api.Call(ctx, db, api.QueuesComplete, &api.QueuesCompleteRequest{
+		Lane: api.LaneRef{Queue: "jobs"}, Items: []api.CompleteItem{{Token: got.Deliveries[0].Token, Action: api.ActionAck}},
+	})
+	if err != nil || done.Results[0].Error != nil {
+		t.Fatalf("%v %+v", err, done)
+	}
+	page, err := api.Call(ctx, db, api.EventsRead, &api.EventsReadRequest{Source: api.SourceRef{Resource: "news"}})
+	if err != nil || len(page.Events) != 1 {
+		t.Fatalf("%v %+v", err, page)
+	}
+	empty, err := api.Call(ctx, db, api.QueuesReceive, &api.QueuesReceiveRequest{Lane: api.LaneRef{Queue: "jobs"}, WaitMillis: 50})
+	if err != nil || empty.Reason != "waitElapsed" {
+		t.Fatalf("%v %+v", err, empty)
+	}
+}
