@@ -108,6 +108,7 @@ type network struct {
 	lose     atomic.Int64 // answers to lose; each takes its connection with it
 	after    atomic.Int64 // chunks of each connection that pass before one is lost
 	down     atomic.Bool  // refuses new connections
+	downNext atomic.Bool  // goes down with the next answer it loses
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -160,6 +161,9 @@ func (n *network) copy(to, from net.Conn, answers bool) {
 			return
 		}
 		if answers && passed >= n.after.Load() && n.lose.Add(-1) >= 0 {
+			if n.downNext.Load() {
+				n.down.Store(true)
+			}
 			return
 		}
 		if _, err := to.Write(b[:k]); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"reflect"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -133,15 +134,11 @@ func TestARefusalAfterALostAnswerDoesNotHideThatTheWriteMayHaveHappened(t *testi
 	n := newNetwork(t, b.addr())
 	n.after.Store(1)
 	n.lose.Store(1)
+	n.downNext.Store(true)
 	c := b.client(n.url(), client.Attempts(4))
-	go func() {
-		for n.lose.Load() > 0 && t.Context().Err() == nil {
-		}
-		n.down.Store(true)
-	}()
 	_, err := c.Commit(t.Context(), home, put("a", map[string]int{"n": 1}))
 	f := fault.From(err)
-	if err != nil && (f.Code != fault.UnknownWriteOutcome || f.CommandID == "") {
+	if f == nil || f.Code != fault.UnknownWriteOutcome || f.CommandID == "" || f.Facts["lastCode"] != string(fault.OwnershipLost) {
 		t.Errorf("%+v", f)
 	}
 	if _, got := b.db.Get(t.Context(), home, "docs", "a"); got != nil {
@@ -337,6 +334,7 @@ func TestCloseEndsCallsInFlightAndRefusesNewOnes(t *testing.T) {
 				ended <- err
 			}()
 			for client.InFlight(c) == 0 {
+				runtime.Gosched()
 			}
 		} else {
 			ended <- fault.New(fault.Cancelled, "", "")

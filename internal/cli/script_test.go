@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "stop": stop, "capture": capture,
-			"damage": damage, "cp-store": copyStore, "format": format,
+			"damage": damage, "cp-store": copyStore, "format": format, "stray": stray,
 		},
 	})
 }
@@ -187,21 +187,33 @@ func copyStore(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
 }
 
+// stray DIR adds a row that belongs to nothing.
+func stray(ts *testscript.TestScript, neg bool, args []string) {
+	change(ts, args[0], func(tx *kv.Tx) { tx.Put([]byte{0xfe, 1, 2}, []byte("x")) })
+}
+
 // format DIR N makes the store say that it has format N.
 func format(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.ParseInt(args[1], 10, 64)
 	ts.Check(err)
-	s, err := kv.Open(ts.MkAbs(args[0]), kv.Options{MustExist: true})
+	change(ts, args[0], func(tx *kv.Tx) {
+		id, ok, err := system.ReadIdentity(tx)
+		ts.Check(err)
+		if !ok {
+			ts.Fatalf("the store has no identity")
+		}
+		id.Format = n
+		system.WriteIdentity(tx, id)
+	})
+}
+
+// change writes to a store below everything that knows what its rows mean.
+func change(ts *testscript.TestScript, dir string, write func(*kv.Tx)) {
+	s, err := kv.Open(ts.MkAbs(dir), kv.Options{MustExist: true})
 	ts.Check(err)
 	tx := s.NewTx()
 	tx.Begin()
-	id, ok, err := system.ReadIdentity(tx)
-	ts.Check(err)
-	if !ok {
-		ts.Fatalf("the store has no identity")
-	}
-	id.Format = n
-	system.WriteIdentity(tx, id)
+	write(tx)
 	pending, err := tx.Commit()
 	ts.Check(err)
 	ts.Check(pending.Wait())

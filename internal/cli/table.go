@@ -148,14 +148,16 @@ func (p *printer) table(b *bytes.Buffer, indent string, list reflect.Value) {
 	header := table.Row{}
 	rows := make([]table.Row, list.Len())
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		column := make([]string, list.Len())
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		column, empty := make([]string, list.Len()), true
 		for j := range column {
-			if f := list.Index(j).Field(i); !f.IsZero() {
+			f := list.Index(j).Field(i)
+			empty = empty && f.IsZero()
+			if !f.IsZero() || !strings.Contains(options, "omit") {
 				column[j] = p.inCell(f)
 			}
 		}
-		if name == "-" || !slices.ContainsFunc(column, func(s string) bool { return s != "" }) {
+		if name == "-" || empty {
 			continue
 		}
 		header = append(header, name)

@@ -107,6 +107,22 @@ results: 2
 `)
 }
 
+func TestAZeroIsShownWhereItSaysSomething(t *testing.T) {
+	equal(t, printed(t, &api.AdminStatusResponse{Shards: []api.ShardStatus{{Shard: 0, Position: 3}, {Shard: 1}}}, true)[len("version       \n"):], `
+incarnation   
+format        0
+durability    
+startedAt     1970-01-01T00:00:00.000Z
+uptimeMillis  0
+ready         false
+storedBytes   0
+shards: 2
+  shard  position
+  0      3
+  1      0
+`)
+}
+
 func TestNestedNumbersStandUnderTheirHeading(t *testing.T) {
 	out := printed(t, &api.QueuesStatusResponse{Counts: api.QueueCounts{Ready: 3}, Policy: api.QueuePolicy{Retry: api.RetryPolicy{Factor: 2}}, Paused: true}, true)
 	for _, want := range []string{"paused ", "counts\n  scheduled          0\n  ready              3\n", "policy\n", "  retry\n    "} {

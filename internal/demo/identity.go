@@ -49,7 +49,7 @@ type fate struct {
 // How many messages have each fate; the others are handled at the first try.
 const (
 	crashes     = 4
-	latecomers  = 3
+	latecomers  = 6
 	failOnce    = 12
 	failTwice   = 4
 	longestWork = 8 * time.Millisecond

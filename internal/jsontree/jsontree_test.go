@@ -2,12 +2,14 @@ package jsontree
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
 	"github.com/keyload/keyload/internal/codec"
@@ -306,8 +308,8 @@ func TestTextPrefixesBeginExactlyTheTextsTheyShould(t *testing.T) {
 		text := rapid.StringMatching(`[\x00\x01a\x7f]{0,5}`).Draw(t, "text")
 		raw := fmt.Sprintf("%q", text)
 		raw = strings.NewReplacer(`\x`, `\u00`).Replace(raw)
-		got := bytes.HasPrefix(key(raw), AppendTextPrefix(nil, prefix))
-		if want := strings.HasPrefix(text, prefix); got != want || ScalarOf([]byte(raw)).HasPrefix(prefix) != want {
+		got := TextsWith(prefix).Holds(ScalarOf([]byte(raw)))
+		if want := strings.HasPrefix(text, prefix); got != want {
 			t.Fatalf("%q begins with %q: %v", text, prefix, got)
 		}
 	})
@@ -362,6 +364,35 @@ func TestPickingReadsWhatTheTreeHolds(t *testing.T) {
 			}
 			if !bytes.Equal(got[i].AppendKey(nil), want.AppendKey(nil)) {
 				t.Fatalf("%s of %s is %v, want %v", p, text, got[i], want)
+			}
+		}
+	})
+}
+
+func FuzzCompactAgreesWithTheStandardLibrary(f *testing.F) {
+	for _, seed := range []string{`{}`, ` [ 1 , {"a" : "\u0061 b" } , null ] `, `-0.10E+5`, `"\ud83d\ude00"`, `{"":[[],{}]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if !jsontext.Value(text).IsValid() {
+			return
+		}
+		var want bytes.Buffer
+		if err := json.Compact(&want, text); err != nil {
+			t.Skip("the standard library is stricter")
+		}
+		n, err := Parse(text)
+		if err != nil {
+			t.Fatalf("%q does not parse: %v", text, err)
+		}
+		got, err := Compact(text)
+		if err != nil || !bytes.Equal(got, want.Bytes()) || !bytes.Equal(n.Append(nil), want.Bytes()) {
+			t.Fatalf("%q becomes %q and %q, %v; want %q", text, got, n.Append(nil), err, want.Bytes())
+		}
+		if n.Kind != Object && n.Kind != Array {
+			r := codec.NewKeyReader(AppendTupleEnd(ScalarOf(n.Raw).AppendKey(nil)))
+			if ReadTuple(&r); r.End() != nil {
+				t.Fatalf("the key of %q is not read back", text)
 			}
 		}
 	})

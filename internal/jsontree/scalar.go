@@ -1,9 +1,8 @@
 package jsontree
 
 import (
-	"strings"
-
 	"github.com/keyload/keyload/internal/codec"
+	"github.com/keyload/keyload/internal/limits"
 )
 
 // Tags of key forms. Values of one kind stand together, kinds in this order; a
@@ -59,11 +58,6 @@ func (s Scalar) IsAbsent() bool { return s.kind == 0 }
 // Text is the text, and whether the scalar is one.
 func (s Scalar) Text() (string, bool) { return s.text, s.kind == Text }
 
-// HasPrefix says whether the scalar is a text that begins with prefix.
-func (s Scalar) HasPrefix(prefix string) bool {
-	return s.kind == Text && strings.HasPrefix(s.text, prefix)
-}
-
 // AppendKey appends the key form: its byte order is the order of scalars, equal
 // bytes are equal scalars, and no form is the beginning of another.
 func (s Scalar) AppendKey(dst []byte) []byte {
@@ -94,22 +88,8 @@ func (s Scalar) tag() byte {
 	return tagAbsent
 }
 
-// TypeBounds are the first bytes of the key forms of all values of the scalar's
-// type: from the first on and below the second. false and true are one type.
-func (s Scalar) TypeBounds() (from, below byte) {
-	switch s.kind {
-	case False, True:
-		return tagFalse, tagTrue + 1
-	}
-	return s.tag(), s.tag() + 1
-}
-
-// AppendTextPrefix appends what the key forms of all texts that begin with
-// prefix begin with, and no others.
-func AppendTextPrefix(dst []byte, prefix string) []byte {
-	dst = codec.AppendText(append(dst, tagText), prefix)
-	return dst[:len(dst)-2] // without the end of the text
-}
+// TupleBytes is the longest tuple an index takes.
+const TupleBytes = limits.IndexEntryBytes
 
 // AppendTupleEnd ends a tuple of key forms, so that ReadTuple finds its end.
 func AppendTupleEnd(dst []byte) []byte { return append(dst, tagEnd) }

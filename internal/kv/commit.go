@@ -17,12 +17,8 @@ type Pending struct {
 // making it durable; the transaction is then empty and ready for the next
 // entry. Nobody may be told of the entry before Wait returns nil.
 func (t *Tx) Commit() (*Pending, error) {
-	if t.it != nil {
-		err := t.it.Close()
-		t.it = nil
-		if err != nil {
-			return nil, readError(err)
-		}
+	if err := t.Close(); err != nil {
+		return nil, err
 	}
 	if err := t.store.Err(); err != nil {
 		return nil, err
@@ -81,13 +77,14 @@ func (p *Pending) Wait() error {
 	return firstError(p.batch.Close(), p.store.Err())
 }
 
-// Close releases what the transaction holds. Uncommitted writes are gone.
+// Close ends the reads of the entry. Uncommitted writes stay until the
+// transaction is forgotten.
 func (t *Tx) Close() error {
-	if t.it == nil {
-		return nil
+	err := t.points.close()
+	if t.it != nil {
+		err = firstError(err, readError(t.it.Close()))
+		t.it = nil
 	}
-	err := t.it.Close()
-	t.it = nil
 	return err
 }
 

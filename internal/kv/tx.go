@@ -50,6 +50,7 @@ type Tx struct {
 	command uint32
 	hot     map[string]hotRow
 	recent  recent
+	points  points
 	it      *pebble.Iterator
 	scans   int
 	work    Work
@@ -123,7 +124,7 @@ func (t *Tx) Get(key []byte) ([]byte, bool, error) {
 		return v, v != nil, nil
 	}
 	t.work.Gets++
-	return get(t.store.db, key)
+	return t.points.get(t.store.db, key)
 }
 
 // hotRow finds a row that this entry has not written.
@@ -133,7 +134,7 @@ func (t *Tx) hotRow(key []byte) (hotRow, error) {
 		return h, nil
 	}
 	t.work.Gets++
-	v, _, err := get(t.store.db, key)
+	v, _, err := t.points.get(t.store.db, key)
 	if err != nil {
 		return hotRow{}, err
 	}

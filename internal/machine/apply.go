@@ -44,11 +44,13 @@ func New(store *kv.Store, cfg Config) (*Machine, error) {
 		registry: cfg.Registry, tx: store.NewTx(recentTables...),
 	}
 	var err error
-	if m.head, err = StoredHead(m.tx, m.shard); err != nil {
-		return nil, err
+	if m.head, err = StoredHead(m.tx, m.shard); err == nil {
+		m.nextDue, err = FirstDue(m.tx, m.shard)
 	}
-	m.nextDue, err = FirstDue(m.tx, m.shard)
-	return m, err
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
 }
 
 // Head is where the shard stands, entries not yet durable included.
@@ -72,9 +74,12 @@ type Outcome struct {
 	Tick     Ticked // for ticks
 }
 
+// refuse takes a refusal of the state machine as the outcome. Damage is none,
+// though it may wrap an error of the contract: replicas with sound bytes would
+// answer otherwise, so the shard stops.
 func (o *Outcome) refuse(err error) {
 	var f *fault.Error
-	if errors.As(err, &f) {
+	if errors.As(err, &f) && f.Code != fault.Corruption && !errors.Is(err, kv.ErrCorrupt) {
 		o.Err = f
 		return
 	}
@@ -98,7 +103,9 @@ func (m *Machine) Apply(e *Entry) ([]Outcome, []op.Hint, *kv.Pending, error) {
 			return nil, nil, nil, fmt.Errorf("machine: shard %d stops at position %d: %w", m.shard, m.head.Position, err)
 		}
 		m.digest()
-		hints = append(hints, c.Hints()...)
+		if outcomes[i].Err == nil { // what was dropped hints at nothing
+			hints = append(hints, c.Hints()...)
+		}
 	}
 	m.tx.Begin()
 	heads.Put(m.tx, m.shard, &m.head)

@@ -32,7 +32,6 @@ const (
 	Event       ID = 40 // source: events by position
 	EventID     ID = 41 // source: identity of events
 	SourceHead  ID = 42 // source: tail, first retained, counters
-	PurgeWork   ID = 43 // source: purged rows still to be removed
 	PurgedIDs   ID = 44 // source: identities whose horizon runs
 	Message     ID = 50 // queue: metadata by message id
 	MessageBody ID = 51 // queue: payload and headers

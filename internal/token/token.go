@@ -23,6 +23,9 @@ const (
 // MaxBytes is the longest token text (contract §6).
 const MaxBytes = 512
 
+// encoding is strict: one token has one text.
+var encoding = base64.RawURLEncoding.Strict()
+
 const (
 	formVersion = 1
 	headBytes   = 2 + 16 // form version, purpose, incarnation
@@ -56,7 +59,7 @@ func (s *Sealer) Seal(p Purpose, claims []byte) string {
 	b = append(b, s.incarnation[:]...)
 	b = append(b, claims...)
 	b = append(b, mac(s.keys[0], b)...)
-	return base64.RawURLEncoding.EncodeToString(b)
+	return encoding.EncodeToString(b)
 }
 
 func mac(key, text []byte) []byte {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -48,10 +47,7 @@ type Gateway struct {
 	tailing  context.Context
 	endTails context.CancelFunc
 
-	mu       sync.Mutex
-	draining bool
-	sessions map[*session]bool
-	idle     sync.Cond // a session ended
+	sessions sessions
 }
 
 // route is one operation as it is served.
@@ -73,15 +69,15 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		door: o.Door, log: o.Logger, sessionCalls: o.SessionCalls,
-		routes: map[string]*route{}, byNumber: map[uint16]*route{}, sessions: map[*session]bool{},
+		routes: map[string]*route{}, byNumber: map[uint16]*route{},
 	}
-	g.idle.L = &g.mu
 	g.serving, g.stop = context.WithCancel(context.Background())
 	g.tailing, g.endTails = context.WithCancel(g.serving)
 	var err error
 	if g.metrics, err = newMetrics(o.Metrics); err != nil {
 		return nil, err
 	}
+	g.sessions.init(g.metrics.sessions)
 	for _, op := range api.Operations() {
 		rt := &route{op: op, stats: g.metrics.of(op)}
 		g.routes[op.Path()], g.byNumber[op.Number] = rt, rt
@@ -144,22 +140,15 @@ func (g *Gateway) live(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
-	if err := g.notReady(); err != nil {
-		f := toFault(err, nil, nil)
-		g.writeProblem(w, jsonType, f, http.StatusServiceUnavailable)
+	err := g.door.Ready()
+	if g.sessions.draining() {
+		err = errDraining()
+	}
+	if err != nil {
+		g.writeProblem(w, jsonType, toFault(err, nil, nil), http.StatusServiceUnavailable)
 		return
 	}
 	writeBody(w, jsonType, http.StatusOK, []byte(`{"ready":true}`))
-}
-
-func (g *Gateway) notReady() error {
-	g.mu.Lock()
-	draining := g.draining
-	g.mu.Unlock()
-	if draining {
-		return errDraining()
-	}
-	return g.door.Ready()
 }
 
 // errDraining refuses work while the server shuts down.

@@ -107,65 +107,18 @@ func (s *Server) Serve() error {
 // for messages or events, and closes every connection. When ctx ends first it
 // closes them at once and returns the context's error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.gateway.drain()
+	s.gateway.endTails()
+	s.gateway.sessions.drain()
 	timer := time.AfterFunc(drainTime, s.gateway.stop)
 	defer timer.Stop()
 	err := s.http.Shutdown(ctx)
-	if e := s.gateway.wait(ctx); err == nil {
+	if e := s.gateway.sessions.wait(ctx); err == nil {
 		err = e
 	}
 	s.gateway.stop()
 	if err != nil {
 		_ = s.http.Close()
-		s.gateway.closeSessions()
+		s.gateway.sessions.close()
 	}
 	return err
-}
-
-// drain refuses new sessions and calls on open ones, and ends tails.
-func (g *Gateway) drain() {
-	g.mu.Lock()
-	g.draining = true
-	open := g.openSessions()
-	g.mu.Unlock()
-	g.endTails()
-	for _, s := range open {
-		s.drain()
-	}
-}
-
-// openSessions lists them; the lock is held.
-func (g *Gateway) openSessions() []*session {
-	var out []*session
-	for s := range g.sessions {
-		out = append(out, s)
-	}
-	return out
-}
-
-// wait returns when no session is open, or ctx ends.
-func (g *Gateway) wait(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.idle.Broadcast()
-	})
-	defer stop()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for len(g.sessions) > 0 {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		g.idle.Wait()
-	}
-	return nil
-}
-
-func (g *Gateway) closeSessions() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, s := range g.openSessions() {
-		_ = s.conn.Close()
-	}
 }

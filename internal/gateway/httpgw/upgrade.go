@@ -74,30 +74,10 @@ func (g *Gateway) serveSession(conn net.Conn, early *bufio.Reader, key string) {
 	}
 	s.in = frame.NewReader(from, skipBytes)
 	s.out = frame.NewWriter(conn, func(error) { _ = conn.Close() })
-	if g.join(s) {
-		defer g.part(s)
+	if g.sessions.join(s) {
+		defer g.sessions.part(s)
 	} else {
 		s.drain()
 	}
 	s.run()
-}
-
-// join counts a session, unless the gateway drains.
-func (g *Gateway) join(s *session) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.draining {
-		return false
-	}
-	g.sessions[s] = true
-	g.metrics.sessions.Inc()
-	return true
-}
-
-func (g *Gateway) part(s *session) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.sessions, s)
-	g.metrics.sessions.Dec()
-	g.idle.Broadcast()
 }

@@ -4,7 +4,7 @@
 // Owns: principal policies and API keys, principals.* and api-keys.*
 // operations, the decision Allow, and the projection of protected fields.
 //
-// May: use changes.
+// May: use changes, and jsontree to take fields out of values.
 //
 // May not: trust anything a request says about its caller.
 //

@@ -9,7 +9,6 @@ import (
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/changes"
 	"github.com/keyload/keyload/internal/table"
-	"github.com/keyload/keyload/internal/wire"
 )
 
 // configure replaces a principal's policy in the catalog shard and records the
@@ -48,7 +47,7 @@ func configure(c *op.Ctx, req *api.PrincipalsConfigureRequest) (*api.PrincipalsC
 // Install writes a changed policy into a data shard.
 func Install(c *op.Ctx, record []byte) error {
 	var p api.Principal
-	if err := wire.DecodeLog(record, &p); err != nil {
+	if err := table.DecodeCBOR(record, &p); err != nil {
 		return err
 	}
 	principals.Put(c.Tx, principalKey{c.Space.Shard, p.Tenant, p.ID}, &p)

@@ -6,19 +6,16 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
-	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/jsontree"
 )
 
-// condition is a comparison as a range of key forms: a field satisfies it when
-// its key form is not below lower and is below upper. So an index and a look at
-// the document cannot disagree. Values of different types never satisfy each
-// other's comparisons: 5 is neither above nor below "x".
+// condition is a comparison as an interval, which an index is read between and a
+// document's field is held against.
 type condition struct {
-	path         string
-	pointer      jsontree.Pointer
-	equal        bool
-	lower, upper []byte
+	path    string
+	pointer jsontree.Pointer
+	equal   bool
+	in      jsontree.Interval
 }
 
 // conditions reads the comparisons of a query.
@@ -42,34 +39,19 @@ func conditions(where []api.Condition) ([]condition, error) {
 	return out, nil
 }
 
-// bound fills the range; false when the value does not fit the comparison.
+// bound fills the interval; false when the value does not fit the comparison.
 func (c *condition) bound(o api.ConditionOp, v jsontree.Scalar) bool {
-	key := v.AppendKey(nil)
-	from, below := v.TypeBounds()
-	first, last := []byte{from}, []byte{below}
 	switch o {
-	case api.OpLess:
-		c.lower, c.upper = first, key
-	case api.OpLessEqual:
-		c.lower, c.upper = first, codec.PrefixEnd(key)
-	case api.OpGreater:
-		c.lower, c.upper = codec.PrefixEnd(key), last
-	case api.OpGreaterEqual:
-		c.lower, c.upper = key, last
+	case api.OpLess, api.OpLessEqual:
+		c.in = v.Below(o == api.OpLessEqual)
+	case api.OpGreater, api.OpGreaterEqual:
+		c.in = v.Above(o == api.OpGreaterEqual)
 	case api.OpPrefix:
 		text, ok := v.Text()
-		if !ok {
-			return false
-		}
-		c.lower = jsontree.AppendTextPrefix(nil, text)
-		c.upper = codec.PrefixEnd(c.lower)
+		c.in = jsontree.TextsWith(text)
+		return ok
 	default:
-		c.lower, c.upper = key, codec.PrefixEnd(key)
+		c.in = v.Equal()
 	}
 	return true
-}
-
-func (c *condition) holds(field jsontree.Scalar) bool {
-	key := field.AppendKey(nil)
-	return bytes.Compare(key, c.lower) >= 0 && bytes.Compare(key, c.upper) < 0
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
-	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/resource/document/store"
 )
@@ -121,11 +120,11 @@ func fit(ix *store.Index, where []condition, orderBy string) *plan {
 		if i < 0 {
 			break
 		}
-		fixed = append(fixed, p.rest[i].lower...)
+		fixed = append(fixed, p.rest[i].in.Lower...)
 		p.rest = slices.Delete(p.rest, i, i+1)
 	}
 	p.ordered = orderBy == "" || slices.Contains(paths[:min(p.equal+1, len(paths))], orderBy)
-	p.span.Lower, p.span.Upper = fixed, codec.PrefixEnd(fixed)
+	p.span = store.Under(fixed)
 	if p.equal == len(paths) {
 		return p
 	}
@@ -136,10 +135,10 @@ func fit(ix *store.Index, where []condition, orderBy string) *plan {
 			continue
 		}
 		p.ranged = true
-		if lower := slices.Concat(fixed, c.lower); bytes.Compare(lower, p.span.Lower) > 0 {
+		if lower := slices.Concat(fixed, c.in.Lower); bytes.Compare(lower, p.span.Lower) > 0 {
 			p.span.Lower = lower
 		}
-		if upper := slices.Concat(fixed, c.upper); p.span.Upper == nil || bytes.Compare(upper, p.span.Upper) < 0 {
+		if upper := slices.Concat(fixed, c.in.Upper); p.span.Upper == nil || bytes.Compare(upper, p.span.Upper) < 0 {
 			p.span.Upper = upper
 		}
 	}

@@ -66,11 +66,11 @@ func (w *writer) remove(c *op.Ctx, _ int, m *api.Mutation) (api.MutationResult, 
 // find opens the collection and reads the document; nil when there is neither a
 // document nor a tombstone.
 func find(c *op.Ctx, collection, id string) (*store.Collection, *store.Document, error) {
-	col, err := open(&c.Scope, collection)
+	col, err := store.Open(&c.Scope, collection)
 	if err != nil {
 		return nil, nil, err
 	}
-	old, err := col.Get(c.Tx, id)
+	old, err := col.Get(&c.Scope, id)
 	return col, old, err
 }
 

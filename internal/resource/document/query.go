@@ -3,7 +3,6 @@ package document
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
@@ -12,11 +11,10 @@ import (
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/resource/document/store"
-	"github.com/keyload/keyload/internal/table"
 )
 
 func query(v *op.View, req *api.DocumentsQueryRequest) (*api.DocumentsQueryResponse, error) {
-	col, err := open(&v.Scope, req.Collection)
+	col, err := store.Open(&v.Scope, req.Collection)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +24,7 @@ func query(v *op.View, req *api.DocumentsQueryRequest) (*api.DocumentsQueryRespo
 	}
 	same := *req
 	same.Limit, same.MaxBytes, same.Cursor, same.MinToken = 0, 0, "", nil
-	r := newReading(v, col, p, req.Limit, req.MaxBytes, "documents.query"+string(table.EncodeCBOR(nil, &same)))
+	r := newReading(v, col, p, req.Limit, req.MaxBytes, "documents.query"+string(api.Of(&same)))
 	if err := r.run(req.Cursor); err != nil {
 		return nil, err
 	}
@@ -52,15 +50,9 @@ type reading struct {
 	found    []api.Document
 	size     int64
 	examined api.Examined // an index entry and its document are one record
-	last     place
+	last     store.Place
+	revision uint64 // of the document there
 	cursor   string
-}
-
-// place is where a candidate stands in the span.
-type place struct {
-	position []byte
-	id       string
-	revision uint64
 }
 
 func newReading(v *op.View, col *store.Collection, p plan, limit, maxBytes int64, about string) *reading {
@@ -86,24 +78,14 @@ func (r *reading) run(cursor string) error {
 	if r.plan.empty {
 		return nil
 	}
-	if r.plan.index == nil {
-		return r.col.Documents(r.view.R, span, func(id string, d *store.Document, size int) (bool, error) {
-			return r.candidate(place{[]byte(id), id, d.Revision}, d, size)
-		})
-	}
-	return r.col.Entries(r.view.R, r.plan.index, span, func(e store.Entry) (bool, error) {
+	more := func() bool {
 		if r.spent() {
-			return r.stop()
+			r.stop()
+			return false
 		}
-		d, err := r.col.Get(r.view.R, e.ID)
-		if err != nil {
-			return false, err
-		}
-		if !live(d) {
-			return false, &table.Damage{Table: "documentIndex", Key: e.Position, Cause: fmt.Errorf("the entry has no document")}
-		}
-		return r.candidate(place{e.Position, e.ID, d.Revision}, d, e.Bytes+len(d.Body)+len(e.ID))
-	})
+		return true
+	}
+	return r.col.Find(&r.view.Scope, r.plan.index, span, more, r.candidate)
 }
 
 // spent says that the page is full or the budget is used up.
@@ -112,32 +94,30 @@ func (r *reading) spent() bool {
 }
 
 // candidate looks at one document and says whether to go on.
-func (r *reading) candidate(at place, d *store.Document, size int) (bool, error) {
+func (r *reading) candidate(at store.Place, d *store.Document) (bool, error) {
 	if r.spent() {
 		return r.stop()
 	}
 	r.examined.Records++
-	r.examined.Bytes += int64(size)
+	r.examined.Bytes += int64(at.Bytes)
 	ok, err := r.matches(d)
 	if err != nil {
 		return false, err
 	}
 	if ok {
-		shown, err := show(r.view.Principal, r.col, at.id, d)
+		shown, err := show(r.view.Principal, r.col, at.ID, d)
 		if err != nil {
 			return false, err
 		}
-		n := int64(len(at.id) + len(shown.Document))
+		n := int64(len(at.ID) + len(shown.Document))
 		if len(r.found) > 0 && r.size+n > r.maxBytes {
 			return r.stop()
 		}
-		if r.plan.index == nil {
-			shown.Document = bytes.Clone(shown.Document) // it was valid within the scan only
-		}
+		shown.Document = bytes.Clone(shown.Document) // it is valid within the call only
 		r.found = append(r.found, shown)
 		r.size += n
 	}
-	r.last = at
+	r.last, r.revision = at, d.Revision
 	return true, nil
 }
 
@@ -150,7 +130,7 @@ func (r *reading) matches(d *store.Document) (bool, error) {
 		return false, err
 	}
 	for i := range r.plan.rest {
-		if !r.plan.rest[i].holds(fields[i]) {
+		if !r.plan.rest[i].in.Holds(fields[i]) {
 			return false, nil
 		}
 	}
@@ -179,12 +159,12 @@ func (r *reading) stop() (bool, error) {
 			secret = secret || r.hides(path)
 		}
 	}
-	if !secret && len(r.last.position) <= maxCursorPosition {
-		r.cursor = r.page.Next(append([]byte{cursorPosition, number}, r.last.position...))
+	if !secret && len(r.last.Position) <= maxCursorPosition {
+		r.cursor = r.page.Next(append([]byte{cursorPosition, number}, r.last.Position...))
 		return false, nil
 	}
-	b := binary.AppendUvarint([]byte{cursorDocument, number}, r.last.revision)
-	r.cursor = r.page.Next(append(b, r.last.id...))
+	b := binary.AppendUvarint([]byte{cursorDocument, number}, r.revision)
+	r.cursor = r.page.Next(append(b, r.last.ID...))
 	return false, nil
 }
 
@@ -229,7 +209,7 @@ func (r *reading) resume(cursor string) ([]byte, error) {
 		return nil, fault.New(fault.Validation, "bad_cursor", "the cursor does not have the form of one")
 	}
 	id := string(b[2+n:])
-	d, err := r.col.Get(r.view.R, id)
+	d, err := r.col.Get(&r.view.Scope, id)
 	if err != nil {
 		return nil, err
 	}

@@ -2,19 +2,17 @@ package document
 
 import (
 	"github.com/keyload/keyload/api"
-	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/resource/document/store"
-	"github.com/keyload/keyload/internal/table"
 )
 
 func get(v *op.View, req *api.DocumentsGetRequest) (*api.DocumentsGetResponse, error) {
-	col, err := open(&v.Scope, req.Collection)
+	col, err := store.Open(&v.Scope, req.Collection)
 	if err != nil {
 		return nil, err
 	}
-	d, err := col.Get(v.R, req.ID)
+	d, err := col.Get(&v.Scope, req.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -35,17 +33,17 @@ func show(p *api.Principal, col *store.Collection, id string, d *store.Document)
 // list reads documents in the byte order of their ids. Tombstones on the way
 // count as looked at.
 func list(v *op.View, req *api.DocumentsListRequest) (*api.DocumentsListResponse, error) {
-	col, err := open(&v.Scope, req.Collection)
+	col, err := store.Open(&v.Scope, req.Collection)
 	if err != nil {
 		return nil, err
 	}
 	p := plan{}
 	if req.Prefix != "" {
-		p.span = store.Span{Lower: []byte(req.Prefix), Upper: codec.PrefixEnd([]byte(req.Prefix))}
+		p.span = store.Under([]byte(req.Prefix))
 	}
 	same := *req
 	same.Limit, same.MaxBytes, same.Cursor, same.MinToken = 0, 0, "", nil
-	r := newReading(v, col, p, req.Limit, req.MaxBytes, "documents.list"+string(table.EncodeCBOR(nil, &same)))
+	r := newReading(v, col, p, req.Limit, req.MaxBytes, "documents.list"+string(api.Of(&same)))
 	if err := r.run(req.Cursor); err != nil {
 		return nil, err
 	}

@@ -6,10 +6,8 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
-	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/resource/document/schema"
 	"github.com/keyload/keyload/internal/resource/document/store"
-	"github.com/keyload/keyload/internal/table"
 )
 
 // Resource is what this package brings to the registry.
@@ -28,7 +26,7 @@ func Resource() op.Resource {
 			{Kind: "patchDocument", Apply: w.patch},
 			{Kind: "deleteDocument", Apply: w.remove},
 		},
-		Dues:  []op.Due{{Kind: table.DueTombstone, Apply: store.Sweep}},
+		Dues:  store.Dues(),
 		Check: store.Check,
 		Kinds: []api.ResourceKind{api.KindCollection},
 		Purge: store.Purge,
@@ -56,13 +54,4 @@ func CheckPolicy(p *api.CollectionPolicy) error {
 	}
 	_, err := schema.Compile(p.Schema)
 	return err
-}
-
-// open finds the collection a request names in the scope's partition.
-func open(s *op.Scope, name string) (*store.Collection, error) {
-	def, owner, err := directory.Resolve(s, name, api.KindCollection)
-	if err != nil {
-		return nil, err
-	}
-	return store.Of(owner, def)
 }

@@ -11,14 +11,12 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/queue"
-	"github.com/keyload/keyload/internal/token"
 	"github.com/keyload/keyload/internal/wire"
 )
 
 // prepareProcess refuses a token that does not hold before anything is logged.
 func prepareProcess(d *op.Door, req *api.QueuesProcessRequest) (changed bool, err error) {
-	_, err = d.Tokens.Open(token.Delivery, req.Token)
-	return false, err
+	return false, queue.VerifyToken(d, req.Token)
 }
 
 // applyProcess commits effects, inbox record and acknowledgement together, in

@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/table"
+	"github.com/keyload/keyload/internal/token"
 )
 
 // Taken is one delivery that a processing command names with its token.
@@ -18,14 +19,21 @@ type Taken struct {
 // Take finds the lane and what a verified token claims in it. It reads no
 // message. Errors: those of resolving the queue; TokenInvalidated,
 // PermissionDenied or Validation when the token is not for this lane and caller.
-func Take(c *op.Ctx, queue, token string) (Taken, error) {
+func Take(c *op.Ctx, queue, text string) (Taken, error) {
 	_, owner, err := directory.Resolve(&c.Scope, queue, api.KindQueue)
 	if err != nil {
 		return Taken{}, err
 	}
 	want := holder(owner, c.Principal)
-	x, err := scoped(token, &want)
+	x, err := scoped(text, &want)
 	return Taken{x, owner, queue}, err
+}
+
+// VerifyToken refuses, at the door, a delivery token that does not hold. Errors:
+// Validation, TokenInvalidated for another incarnation of the store.
+func VerifyToken(d *op.Door, text string) error {
+	_, err := d.Tokens.Open(token.Delivery, text)
+	return err
 }
 
 // Acked is where a message stands.
@@ -48,7 +56,7 @@ func Acknowledge(c *op.Ctx, t *Taken) (Acked, error) {
 	if err := live(&t.Claims, m, c.Now); err != nil {
 		return Acked{}, err
 	}
-	l.ack(t.MessageID, m)
+	ack(l, t.MessageID, m)
 	return Acked{m.State.name(), m.StateVersion}, l.close()
 }
 

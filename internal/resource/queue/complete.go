@@ -44,7 +44,7 @@ func applyComplete(c *op.Ctx, req *api.QueuesCompleteRequest) (*api.QueuesComple
 	who := holder(l.owner, c.Principal)
 	resp := &api.QueuesCompleteResponse{Results: make([]api.CompleteResult, len(req.Items))}
 	for i := range req.Items {
-		err := l.complete(&req.Items[i], &who, &resp.Results[i])
+		err := completeItem(l, &req.Items[i], &who, &resp.Results[i])
 		if err == nil {
 			continue
 		}
@@ -57,8 +57,8 @@ func applyComplete(c *op.Ctx, req *api.QueuesCompleteRequest) (*api.QueuesComple
 	return resp, l.close()
 }
 
-// complete checks one item and carries it out.
-func (l *lane) complete(item *api.CompleteItem, who *Claims, out *api.CompleteResult) error {
+// completeItem checks one item and carries it out.
+func completeItem(l *lane, item *api.CompleteItem, who *Claims, out *api.CompleteResult) error {
 	x, err := scoped(item.Token, who)
 	if err != nil {
 		return err
@@ -73,16 +73,16 @@ func (l *lane) complete(item *api.CompleteItem, who *Claims, out *api.CompleteRe
 	}
 	switch item.Action {
 	case api.ActionAck:
-		l.ack(x.MessageID, m)
+		ack(l, x.MessageID, m)
 	case api.ActionNack:
-		l.nack(x.MessageID, m, item)
+		nack(l, x.MessageID, m, item)
 	case api.ActionRenew:
-		if err := l.extend(x.MessageID, m, item.LeaseSeconds); err != nil {
+		if err := extend(l, x.MessageID, m, item.LeaseSeconds); err != nil {
 			return err
 		}
 		out.LeaseUntil, out.Token = api.Time(m.Lease.Until), who.unsealed(x.MessageID, m)
 	case api.ActionRelease:
-		l.release(x.MessageID, m)
+		release(l, x.MessageID, m)
 	}
 	out.State, out.StateVersion = m.State.name(), m.StateVersion
 	if m.State == scheduled {
@@ -92,13 +92,13 @@ func (l *lane) complete(item *api.CompleteItem, who *Claims, out *api.CompleteRe
 }
 
 // ack finishes a message.
-func (l *lane) ack(id string, m *message) {
+func ack(l *lane, id string, m *message) {
 	l.move(id, m, acked, 0)
 	l.head.Totals.Acked++
 }
 
 // nack takes a refused message back: to wait, or to be put aside.
-func (l *lane) nack(id string, m *message, item *api.CompleteItem) {
+func nack(l *lane, id string, m *message, item *api.CompleteItem) {
 	m.Failures++
 	m.LastFailure = item.Failure
 	l.head.Totals.Nacked++
@@ -110,14 +110,14 @@ func (l *lane) nack(id string, m *message, item *api.CompleteItem) {
 	if item.DelayMillis != nil {
 		wait = *item.DelayMillis
 	} else {
-		wait = l.backoff(m)
+		wait = backoff(l, m)
 	}
 	l.wait(id, m, after(l.c.Now, wait))
 }
 
 // release takes a message back as if it had not been claimed: the attempt is
 // not counted and it keeps its place.
-func (l *lane) release(id string, m *message) {
+func release(l *lane, id string, m *message) {
 	m.Attempts--
 	if m.isExpired(l.c.Now) {
 		l.expire(id, m)
@@ -128,7 +128,7 @@ func (l *lane) release(id string, m *message) {
 
 // extend renews a lease. Errors: Validation beyond the policy's longest lease,
 // ResourceExhausted when the lease is as old as it may get.
-func (l *lane) extend(id string, m *message, seconds int64) error {
+func extend(l *lane, id string, m *message, seconds int64) error {
 	if seconds > l.policy.MaxLeaseSeconds {
 		return leaseTooLong(seconds, l.policy)
 	}
@@ -142,7 +142,7 @@ func (l *lane) extend(id string, m *message, seconds int64) error {
 		}
 		until = last
 	}
-	l.renew(id, m, until)
+	renew(l, id, m, until)
 	return nil
 }
 

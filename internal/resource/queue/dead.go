@@ -24,7 +24,7 @@ func (l *lane) deadRoom(charge uint64) bool {
 
 // admitDead moves at most budget messages, in order, from waiting for room to
 // the dead letters. It stops at the first that does not fit.
-func (l *lane) admitDead(budget int) error {
+func admitDead(l *lane, budget int) error {
 	if l.head.Counts[pendingDead] == 0 || !l.deadRoom(0) {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (l *lane) admitDead(budget int) error {
 }
 
 // redrive gives a dead letter a new delivery generation.
-func (l *lane) redrive(id string, m *message, notBefore int64) error {
+func redrive(l *lane, id string, m *message, notBefore int64) error {
 	if m.State != dead && m.State != pendingDead {
 		return wrongState(id, m, "only a dead letter can be redriven")
 	}
@@ -67,7 +67,7 @@ func (l *lane) redrive(id string, m *message, notBefore int64) error {
 	m.Attempts, m.Failures, m.LeaseLosses, m.FinishedAt = 0, 0, 0, 0
 	l.wait(id, m, notBefore)
 	l.head.Totals.Redriven++
-	return l.admitDead(maxAdmitted)
+	return admitDead(l, maxAdmitted)
 }
 
 // maxAdmitted bounds the messages that take the room one command makes among

@@ -27,19 +27,19 @@ func applyDue(c *op.Ctx, ownerKey []byte, budget int) error {
 		return err
 	}
 	l.head.Armed = 0
-	if _, err := l.loseLeases(budget); err != nil {
+	if _, err := loseLeases(l, budget); err != nil {
 		return err
 	}
-	if _, err := l.expireDue(budget); err != nil {
+	if _, err := expireDue(l, budget); err != nil {
 		return err
 	}
-	if _, err := l.promote(budget); err != nil {
+	if _, err := promote(l, budget); err != nil {
 		return err
 	}
-	if _, err := l.prune(budget); err != nil {
+	if _, err := prune(l, budget); err != nil {
 		return err
 	}
-	if err := l.admitDead(budget); err != nil {
+	if err := admitDead(l, budget); err != nil {
 		return err
 	}
 	return l.close()

@@ -3,19 +3,18 @@ package queue
 import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/codec"
-	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/table"
 )
 
 // explainEmpty says why nothing was claimed.
-func (l *lane) explainEmpty(f *found, resp *api.QueuesReceiveResponse) error {
+func explainEmpty(l *lane, f *found, resp *api.QueuesReceiveResponse) error {
 	if f.scanned || l.again {
 		resp.Reason = api.ReasonScanLimit
 		return nil
 	}
-	due, err := nextDue(l.c.Tx, l.owner, &l.head)
+	due, err := nextDue(&l.c.Scope, l.owner, &l.head)
 	if err != nil {
 		return err
 	}
@@ -37,17 +36,17 @@ func emptyReason(h *head) api.EmptyReason {
 
 // nextDue is the exact instant at which the next scheduled message or lease is
 // due; 0 when there is none.
-func nextDue(r kv.Reader, owner table.Owner, h *head) (int64, error) {
+func nextDue(s *op.Scope, owner table.Owner, h *head) (int64, error) {
 	next := int64(0)
 	if h.Counts[scheduled] > 0 {
-		at, err := firstAt(r, &schedules, owner, h.First.Scheduled)
+		at, err := firstAt(s, &schedules, owner, h.First.Scheduled)
 		if err != nil {
 			return 0, err
 		}
 		next = at
 	}
 	if h.Counts[leased] > 0 {
-		at, err := firstAt(r, &leases, owner, h.First.Lease)
+		at, err := firstAt(s, &leases, owner, h.First.Lease)
 		if err != nil {
 			return 0, err
 		}
@@ -57,9 +56,9 @@ func nextDue(r kv.Reader, owner table.Owner, h *head) (int64, error) {
 }
 
 // firstAt is the first instant of an index by instant, from a lower bound on.
-func firstAt[V any](r kv.Reader, t *table.Table[timeKey, V], owner table.Owner, bound int64) (at int64, err error) {
+func firstAt[V any](s *op.Scope, t *table.Table[timeKey, V], owner table.Owner, bound int64) (at int64, err error) {
 	from := codec.AppendInt64(owner.Append(nil), bound)
-	err = t.Scan(r, table.Range{Prefix: owner.Append(nil), From: from}, func(k timeKey, _ *V) (bool, error) {
+	err = t.Scan(s.R, table.Range{Prefix: owner.Append(nil), From: from}, func(k timeKey, _ *V) (bool, error) {
 		at = k.When
 		return false, nil
 	})
@@ -92,7 +91,7 @@ func cheapReceive(v *op.View, req *api.QueuesReceiveRequest) (*api.QueuesReceive
 			return nil, err
 		}
 	}
-	next, err := nextDue(v.R, owner, &h)
+	next, err := nextDue(&v.Scope, owner, &h)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +106,7 @@ func inFlightBlocks(v *op.View, owner table.Owner, h *head, p *api.QueuePolicy) 
 	if full(h, p) || !nearlyFull(h, p) {
 		return full(h, p), nil
 	}
-	_, e, err := firstReady(v.R, owner, h)
+	_, e, err := firstReady(&v.Scope, owner, h)
 	if err != nil || e == nil {
 		return false, err
 	}
@@ -116,13 +115,13 @@ func inFlightBlocks(v *op.View, owner table.Owner, h *head, p *api.QueuePolicy) 
 }
 
 // firstReady is the entry that is claimed next; nil when none is ready.
-func firstReady(r kv.Reader, owner table.Owner, h *head) (k readyKey, e *readyEntry, err error) {
+func firstReady(s *op.Scope, owner table.Owner, h *head) (k readyKey, e *readyEntry, err error) {
 	for p := range h.Ready {
 		if h.Ready[p].Count == 0 {
 			continue
 		}
 		from := appendReady(nil, readyKey{Owner: owner, Priority: uint8(p), Seq: h.Ready[p].Floor})
-		err = readies.Scan(r, table.Range{Prefix: owner.Append(nil), From: from}, func(at readyKey, v *readyEntry) (bool, error) {
+		err = readies.Scan(s.R, table.Range{Prefix: owner.Append(nil), From: from}, func(at readyKey, v *readyEntry) (bool, error) {
 			k, e = at, v
 			return false, nil
 		})

@@ -22,7 +22,7 @@ func applyEnqueue(c *op.Ctx, i int, mu *api.Mutation) (api.MutationResult, error
 	if out.MessageID == "" {
 		out.MessageID = c.DerivedID(i)
 	}
-	m, record, err := l.newMessage(&req.Message)
+	m, record, err := newMessage(l, &req.Message)
 	if err != nil {
 		return out, err
 	}
@@ -37,21 +37,21 @@ func applyEnqueue(c *op.Ctx, i int, mu *api.Mutation) (api.MutationResult, error
 	if err := checkNew(&req.Message, c.Now); err != nil {
 		return out, err
 	}
-	l.place(m, int64(req.Message.NotBefore))
-	m.Charge = l.charge(out.MessageID, m, len(record))
-	if err := l.room(m.Charge); err != nil {
+	place(l, m, int64(req.Message.NotBefore))
+	m.Charge = chargeOf(l, out.MessageID, m, len(record))
+	if err := checkRoom(l, m.Charge); err != nil {
 		return out, err
 	}
 
 	// From here on it succeeds.
-	l.store(out.MessageID, m, record)
+	store(l, out.MessageID, m, record)
 	out.StateVersion = m.StateVersion
 	return out, l.close()
 }
 
 // newMessage makes the metadata and the body's record of a message to enqueue.
 // Error: PermissionDenied for a protected field.
-func (l *lane) newMessage(in *api.Message) (*message, []byte, error) {
+func newMessage(l *lane, in *api.Message) (*message, []byte, error) {
 	if in.Payload != nil {
 		if err := access.CheckWrite(l.c.Principal, l.res, in.Payload); err != nil {
 			return nil, nil, err
@@ -110,7 +110,7 @@ func repeated(req *api.Enqueue, id string, old, m *message) error {
 }
 
 // place gives a new message its sequence numbers and its first state.
-func (l *lane) place(m *message, notBefore int64) {
+func place(l *lane, m *message, notBefore int64) {
 	m.Seq = l.head.Seq + 1
 	m.State = ready
 	m.ReadySeq = l.head.ReadySeq + 1
@@ -119,12 +119,12 @@ func (l *lane) place(m *message, notBefore int64) {
 	}
 }
 
-// charge is what a message counts toward its lane's quotas, from enqueueing
+// chargeOf is what a message counts toward its lane's quotas, from enqueueing
 // until it is finished: the exact bytes, keys and records, of the rows that
 // enqueueing it writes — message, body, ready or scheduled entry, expiring
 // entry. The message's record holds the charge itself; its length is counted
 // too.
-func (l *lane) charge(id string, m *message, bodyBytes int) uint64 {
+func chargeOf(l *lane, id string, m *message, bodyBytes int) uint64 {
 	entry := idEntry{id}
 	holders := 1 // rows that hold the charge, which is 0 and takes one byte now
 	n := size(l, &messages, messageKey{l.owner, id}, m) + bodyKeyBytes + bodyBytes
@@ -166,8 +166,8 @@ func uvarintBytes(v uint64) int {
 	return n
 }
 
-// room refuses a message the lane's quotas have no place for.
-func (l *lane) room(charge uint64) error {
+// checkRoom refuses a message the lane's quotas have no place for.
+func checkRoom(l *lane, charge uint64) error {
 	h, p := &l.head, l.policy
 	if h.stored() >= p.MaxMessages {
 		return fault.New(fault.ResourceExhausted, "queue_full", "queue %q holds %d unfinished messages here and its policy allows %d (maxMessages); let workers finish some, cancel some, or raise the limit", l.res.Name, h.stored(), p.MaxMessages).
@@ -181,7 +181,7 @@ func (l *lane) room(charge uint64) error {
 }
 
 // store writes a placed message.
-func (l *lane) store(id string, m *message, record []byte) {
+func store(l *lane, id string, m *message, record []byte) {
 	h := &l.head
 	h.Seq = m.Seq
 	if m.State == ready {

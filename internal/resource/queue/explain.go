@@ -54,7 +54,7 @@ func (s *seen) explainWaiting(m *message, out *api.QueuesExplainResponse) error 
 	case full(&s.head, p) || (s.head.Counts[leased] > 0 && int64(m.Charge) > p.MaxInFlightBytes-s.head.InFlightBytes):
 		out.Reason, out.Detail = "inFlightLimit", "As much is leased as maxInFlightMessages and maxInFlightBytes allow."
 		out.ChangedBy = "workers finishing what they hold, or a higher limit"
-		at, err := firstAt(s.v.R, &leases, s.owner, s.head.First.Lease)
+		at, err := firstAt(&s.v.Scope, &leases, s.owner, s.head.First.Lease)
 		out.Until = api.Time(at)
 		return err
 	default:

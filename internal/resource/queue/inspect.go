@@ -109,7 +109,7 @@ func runStatus(v *op.View, req *api.QueuesStatusRequest) (*api.QueuesStatusRespo
 		Totals: api.QueueTotals(h.Totals),
 		Policy: *s.res.Queue, Paused: s.res.Paused,
 	}
-	_, e, err := firstReady(v.R, s.owner, h)
+	_, e, err := firstReady(&v.Scope, s.owner, h)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func runStatus(v *op.View, req *api.QueuesStatusRequest) (*api.QueuesStatusRespo
 		out.OldestReadyAt = api.Time(m.EnqueuedAt)
 		out.OldestReadyAgeMillis = max(0, v.Now-m.EnqueuedAt)
 	}
-	due, err := nextDue(v.R, s.owner, h)
+	due, err := nextDue(&v.Scope, s.owner, h)
 	out.NextDueAt = api.Time(due)
 	return out, err
 }

@@ -57,11 +57,11 @@ func openOwner(c *op.Ctx, res *api.Resource, owner table.Owner) (*lane, error) {
 // close writes what the messages of the command share: lease rows, finished
 // rows, the head, the due row. A lane that did not change is not written.
 func (l *lane) close() error {
-	if err := l.clearLeases(); err != nil {
+	if err := clearLeases(l); err != nil {
 		return err
 	}
-	l.writeRenewals()
-	l.writeFinished()
+	writeRenewals(l)
+	writeFinished(l)
 	h := &l.head
 	h.normalize()
 	if when := l.nextDue(); when != 0 && (h.Armed == 0 || when < h.Armed) {
@@ -204,7 +204,7 @@ func (l *lane) listFinished(id string, s state) {
 	}
 }
 
-func (l *lane) writeFinished() {
+func writeFinished(l *lane) {
 	h := &l.head
 	for _, g := range l.done {
 		if len(g.ids) == 0 {

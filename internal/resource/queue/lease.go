@@ -40,7 +40,7 @@ func (l *lane) clearLease(x *lease) {
 }
 
 // clearLeases brings the lease rows up to date, each once.
-func (l *lane) clearLeases() error {
+func clearLeases(l *lane) error {
 	for i := range l.gone {
 		g := &l.gone[i]
 		key := seqKey{l.owner, g.batch}
@@ -74,7 +74,7 @@ func (l *lane) clearLeases() error {
 
 // renew moves a leased message into the lease row of this command's renewals
 // until the same instant.
-func (l *lane) renew(id string, m *message, until int64) {
+func renew(l *lane, id string, m *message, until int64) {
 	var b *renewBatch
 	for _, r := range l.renewed {
 		if r.until == until {
@@ -98,7 +98,7 @@ func (l *lane) renew(id string, m *message, until int64) {
 	put(l, &messages, messageKey{l.owner, id}, m)
 }
 
-func (l *lane) writeRenewals() {
+func writeRenewals(l *lane) {
 	for _, r := range l.renewed {
 		insert(l, &leases, timeKey{l.owner, r.until, r.batch}, &batch{IDs: r.ids})
 		if !l.alone {
@@ -110,17 +110,17 @@ func (l *lane) writeRenewals() {
 
 // lose ends a lease that ran out: the attempt counts, and the retry policy says
 // how long the message waits, from the instant the lease ended.
-func (l *lane) lose(id string, m *message) {
+func lose(l *lane, id string, m *message) {
 	ended := m.Lease.Until
 	m.LeaseLosses++
 	l.head.Totals.LeasesLost++
-	l.wait(id, m, after(ended, l.backoff(m)))
+	l.wait(id, m, after(ended, backoff(l, m)))
 }
 
 // backoff is how long the message waits after its last failure or lost lease:
 // base × factor^(n−1) at most max, then jitter, drawn from what the leader
 // logged.
-func (l *lane) backoff(m *message) int64 {
+func backoff(l *lane, m *message) int64 {
 	p := &l.policy.Retry
 	wait := min(p.BaseMillis, p.MaxMillis)
 	for n := m.Failures + m.LeaseLosses; n > 1 && wait < p.MaxMillis && p.Factor > 1; n-- {

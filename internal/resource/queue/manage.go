@@ -43,7 +43,7 @@ func wrongState(id string, m *message, why string) *fault.Error {
 }
 
 // result is what a mutation of one message answers.
-func (l *lane) result(mu *api.Mutation, id string, m *message) (api.MutationResult, error) {
+func result(l *lane, mu *api.Mutation, id string, m *message) (api.MutationResult, error) {
 	return api.MutationResult{Kind: mu.Kind(), MessageID: id, StateVersion: m.StateVersion}, l.close()
 }
 
@@ -62,10 +62,10 @@ func applyCancel(c *op.Ctx, _ int, mu *api.Mutation) (api.MutationResult, error)
 	// From here on it succeeds.
 	l.move(req.MessageID, m, cancelled, 0)
 	l.head.Totals.Cancelled++
-	if err := l.admitDead(maxAdmitted); err != nil {
+	if err := admitDead(l, maxAdmitted); err != nil {
 		return api.MutationResult{}, err
 	}
-	return l.result(mu, req.MessageID, m)
+	return result(l, mu, req.MessageID, m)
 }
 
 // applyReschedule moves the time of a message that waits.
@@ -92,7 +92,7 @@ func applyReschedule(c *op.Ctx, _ int, mu *api.Mutation) (api.MutationResult, er
 	default:
 		l.move(req.MessageID, m, ready, 0) // a ready one keeps its place
 	}
-	return l.result(mu, req.MessageID, m)
+	return result(l, mu, req.MessageID, m)
 }
 
 // applyRedriveMutation delivers a dead letter again.
@@ -100,19 +100,19 @@ func applyRedriveMutation(c *op.Ctx, _ int, mu *api.Mutation) (api.MutationResul
 	req := mu.RedriveMessage
 	l, m, err := named(c, req.Queue, req.MessageID, req.ExpectedStateVersion, req.ExpectedDeliveryGeneration)
 	if err == nil {
-		err = l.redrive(req.MessageID, m, int64(req.NotBefore))
+		err = redrive(l, req.MessageID, m, int64(req.NotBefore))
 	}
 	if err != nil {
 		return api.MutationResult{}, err
 	}
-	return l.result(mu, req.MessageID, m)
+	return result(l, mu, req.MessageID, m)
 }
 
 // applyRedrive is queues.redrive.
 func applyRedrive(c *op.Ctx, req *api.QueuesRedriveRequest) (*api.QueuesRedriveResponse, error) {
 	l, m, err := named(c, req.Lane.Queue, req.MessageID, req.ExpectedStateVersion, 0)
 	if err == nil {
-		err = l.redrive(req.MessageID, m, int64(req.NotBefore))
+		err = redrive(l, req.MessageID, m, int64(req.NotBefore))
 	}
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"github.com/keyload/keyload/internal/codec"
-	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -24,7 +23,7 @@ func purge(c *op.Ctx, owner table.Owner, budget int) (removed int, err error) {
 		if t.ID == table.LaneHead {
 			continue
 		}
-		keys, err := keysOf(c.Tx, t.ID, owner, budget-removed)
+		keys, err := keysOf(c, t.ID, owner, budget-removed)
 		if err != nil {
 			return removed, err
 		}
@@ -37,12 +36,12 @@ func purge(c *op.Ctx, owner table.Owner, budget int) (removed int, err error) {
 }
 
 // keysOf lists at most limit keys of one lane in one table.
-func keysOf(r kv.Reader, id table.ID, owner table.Owner, limit int) (keys [][]byte, err error) {
+func keysOf(c *op.Ctx, id table.ID, owner table.Owner, limit int) (keys [][]byte, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
 	lower := owner.Append([]byte{byte(id)})
-	err = r.Scan(lower, codec.PrefixEnd(lower), false, func(key, _ []byte) (bool, error) {
+	err = c.Tx.Scan(lower, codec.PrefixEnd(lower), false, func(key, _ []byte) (bool, error) {
 		keys = append(keys, append([]byte(nil), key...))
 		return len(keys) < limit, nil
 	})

@@ -43,7 +43,7 @@ func recallReceive(c *op.Ctx, req *api.QueuesReceiveRequest, resp *api.QueuesRec
 		if m.Lease.Epoch != c.Principal.PolicyEpoch {
 			return fault.New(fault.PermissionDenied, "policy_epoch", "the caller's policy has changed since the delivery; let the lease end and receive again")
 		}
-		if err := l.render(d, x.MessageID, m, &who); err != nil {
+		if err := render(l, d, x.MessageID, m, &who); err != nil {
 			return err
 		}
 	}

@@ -17,18 +17,18 @@ func applyReceive(c *op.Ctx, req *api.QueuesReceiveRequest) (*api.QueuesReceiveR
 	if err != nil {
 		return nil, err
 	}
-	if err := l.mayReceive(req); err != nil {
+	if err := mayReceive(l, req); err != nil {
 		return nil, err
 	}
 	resp := &api.QueuesReceiveResponse{Deliveries: []api.Delivery{}}
-	lost, due, err := l.sweep()
+	lost, due, err := sweep(l)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.admitDead(maxAdmitted); err != nil {
+	if err := admitDead(l, maxAdmitted); err != nil {
 		return nil, err
 	}
-	found, err := l.search(req)
+	found, err := search(l, req)
 	if err != nil {
 		return nil, err
 	}
@@ -38,21 +38,21 @@ func applyReceive(c *op.Ctx, req *api.QueuesReceiveRequest) (*api.QueuesReceiveR
 	}
 
 	// From here on it succeeds.
-	if err := l.settle(found); err != nil {
+	if err := settle(l, found); err != nil {
 		return nil, err
 	}
-	if resp.Deliveries, err = l.claim(req, found.claims); err != nil {
+	if resp.Deliveries, err = claim(l, req, found.claims); err != nil {
 		return nil, err
 	}
 	if len(resp.Deliveries) == 0 {
-		if err := l.explainEmpty(found, resp); err != nil {
+		if err := explainEmpty(l, found, resp); err != nil {
 			return nil, err
 		}
 	}
 	return resp, l.close()
 }
 
-func (l *lane) mayReceive(req *api.QueuesReceiveRequest) error {
+func mayReceive(l *lane, req *api.QueuesReceiveRequest) error {
 	if l.res.Paused {
 		return pausedQueue(l.res)
 	}
@@ -97,7 +97,7 @@ type found1 struct {
 // request may have. It reads the message of every entry it takes, and changes
 // nothing but the floors: every entry passed is one that settle or claim
 // removes.
-func (l *lane) search(req *api.QueuesReceiveRequest) (*found, error) {
+func search(l *lane, req *api.QueuesReceiveRequest) (*found, error) {
 	f := &found{}
 	room := picker{
 		lane: l, found: f,
@@ -196,7 +196,7 @@ func (p *picker) take(v *readyEntry) (bool, error) {
 }
 
 // settle ends what the walk met that cannot be delivered.
-func (l *lane) settle(f *found) error {
+func settle(l *lane, f *found) error {
 	for _, x := range f.expired {
 		l.expire(x.id, x.m)
 	}
@@ -207,7 +207,7 @@ func (l *lane) settle(f *found) error {
 }
 
 // claim leases the messages, in one lease row, and renders them.
-func (l *lane) claim(req *api.QueuesReceiveRequest, claims []found1) ([]api.Delivery, error) {
+func claim(l *lane, req *api.QueuesReceiveRequest, claims []found1) ([]api.Delivery, error) {
 	out := make([]api.Delivery, len(claims))
 	if len(claims) == 0 {
 		return out, nil
@@ -226,17 +226,18 @@ func (l *lane) claim(req *api.QueuesReceiveRequest, claims []found1) ([]api.Deli
 		x.m.LeaseVersion++
 		l.move(x.id, x.m, leased, 0)
 		row.IDs[i] = x.id
-		if err := l.render(&out[i], x.id, x.m, &who); err != nil {
+		if err := render(l, &out[i], x.id, x.m, &who); err != nil {
 			return nil, err
 		}
 	}
 	insert(l, &leases, timeKey{l.owner, terms.Until, terms.Batch}, &row)
 	h.Totals.Delivered += int64(len(claims))
+	l.woken = max(0, l.woken-len(claims)) // what this receive took of what it made ready
 	return out, nil
 }
 
 // render fills a delivery from the message and its body.
-func (l *lane) render(d *api.Delivery, id string, m *message, who *Claims) error {
+func render(l *lane, d *api.Delivery, id string, m *message, who *Claims) error {
 	b, ok, err := bodies.Get(l.c.Tx, seqKey{l.owner, m.Seq})
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ type message struct {
 	EnqueuedAt   int64
 	PayloadBytes uint64
 	ContentBytes uint64   // payload and headers: what a receive counts toward maxBytes
-	Charge       uint64   // what the message counts toward the lane's quotas; see charge
+	Charge       uint64   // what the message counts toward the lane's quotas; see chargeOf
 	Digest       [16]byte // of everything its producer said, for ifExists: return
 
 	ReadySeq     uint64 // place among the ready of its priority; kept while leased

@@ -38,16 +38,16 @@ func batchIDs(v *batch) []string { return v.IDs }
 
 // sweep does what logged time has brought about: leases that ran out, then
 // messages that became due. It returns how many of each it looked at.
-func (l *lane) sweep() (lost, due int, err error) {
-	if lost, err = l.loseLeases(limits.ScanExpired); err != nil {
+func sweep(l *lane) (lost, due int, err error) {
+	if lost, err = loseLeases(l, limits.ScanExpired); err != nil {
 		return lost, 0, err
 	}
-	due, err = l.promote(limits.ScanScheduled)
+	due, err = promote(l, limits.ScanScheduled)
 	return lost, due, err
 }
 
 // loseLeases ends at most budget leases whose deadline has come.
-func (l *lane) loseLeases(budget int) (int, error) {
+func loseLeases(l *lane, budget int) (int, error) {
 	now, first := l.c.Now, &l.head.First
 	if first.Lease == 0 || first.Lease > now {
 		return 0, nil
@@ -75,11 +75,11 @@ rows:
 				break rows
 			}
 			n++
-			m, err := l.leasedIn(id, row.key)
+			m, err := leasedIn(l, id, row.key)
 			if err != nil {
 				return n, err
 			}
-			l.lose(id, m)
+			lose(l, id, m)
 		}
 	}
 	first.Lease = next
@@ -90,7 +90,7 @@ rows:
 // leasedIn reads a message that a lease row lists and makes sure that this very
 // lease is the one it is under: nothing is taken from its holder by a stale
 // list.
-func (l *lane) leasedIn(id string, row timeKey) (*message, error) {
+func leasedIn(l *lane, id string, row timeKey) (*message, error) {
 	m, err := l.listed(id)
 	if err == nil && (m.State != leased || m.Lease.Until != row.When || m.Lease.Batch != row.Seq) {
 		err = &table.Damage{Table: leases.Name, Key: leases.Bytes(row), Cause: errUnlisted}
@@ -99,7 +99,7 @@ func (l *lane) leasedIn(id string, row timeKey) (*message, error) {
 }
 
 // promote makes at most budget scheduled messages ready whose time has come.
-func (l *lane) promote(budget int) (int, error) {
+func promote(l *lane, budget int) (int, error) {
 	now, first := l.c.Now, &l.head.First
 	if first.Scheduled == 0 || first.Scheduled > now {
 		return 0, nil
@@ -121,7 +121,7 @@ func (l *lane) promote(budget int) (int, error) {
 }
 
 // expireDue ends at most budget waiting messages whose time has passed.
-func (l *lane) expireDue(budget int) (int, error) {
+func expireDue(l *lane, budget int) (int, error) {
 	now, first := l.c.Now, &l.head.First
 	if first.Expiry == 0 || first.Expiry > now {
 		return 0, nil
@@ -147,7 +147,7 @@ func (l *lane) expireDue(budget int) (int, error) {
 
 // prune forgets finished messages past their retention: at most budget, and
 // what else the last row lists.
-func (l *lane) prune(budget int) (int, error) {
+func prune(l *lane, budget int) (int, error) {
 	first := &l.head.First
 	before := l.c.Now - l.policy.FinishedRetentionSeconds*1000
 	if first.Finished == 0 || first.Finished > before {

@@ -223,4 +223,3 @@ func event(id string) api.Event {
 }
 
 var ofOrders = api.SourceRef{Partition: partition, Resource: "orders", Kind: api.SourceTopic, Generation: 1}
-

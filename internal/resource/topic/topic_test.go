@@ -135,4 +135,3 @@ func TestAnUnknownTopicIsNotFoundAndATopicIsNoStream(t *testing.T) {
 		t.Errorf("read of a topic as a stream: %v", f)
 	}
 }
-

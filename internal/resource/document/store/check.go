@@ -51,7 +51,7 @@ func Check(a *op.Audit) error {
 }
 
 func checkCollection(a *op.Audit, o table.Owner, def *api.Resource, h *Head) error {
-	c, err := Of(o, def)
+	c, err := of(o, def)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ type checker struct {
 
 // documents counts, and looks for the entries of each document.
 func (x *checker) documents() error {
-	return x.c.Documents(x.R, Span{}, func(id string, d *Document, _ int) (bool, error) {
+	return x.c.Documents(&x.Scope, Span{}, func(id string, d *Document, _ int) (bool, error) {
 		if d.Deleted {
 			x.seen.Tombstones++
 			ok, err := tombstones.Has(x.R, tombstoneKey{x.c.Owner, d.UpdatedAt, id})
@@ -131,7 +131,7 @@ func (x *checker) entry(e *entry, id string) error {
 // that there is no other.
 func (x *checker) index(ix *Index) error {
 	n := uint64(0)
-	err := x.c.Entries(x.R, ix, Span{}, func(Entry) (bool, error) { n++; return true, nil })
+	err := x.c.entries(&x.Scope, ix, Span{}, func(entryAt) (bool, error) { n++; return true, nil })
 	if err == nil && n != x.seen.Documents {
 		x.Report(documentEntries, x.where, "index %q has %d entries for %d documents", ix.Definition.Name, n, x.seen.Documents)
 	}

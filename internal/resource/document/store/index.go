@@ -5,8 +5,8 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/jsontree"
-	"github.com/keyload/keyload/internal/kv"
-	"github.com/keyload/keyload/internal/limits"
+	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -32,8 +32,18 @@ type Collection struct {
 	pointers []jsontree.Pointer // of all indexes, one after the other
 }
 
-// Of makes the collection of a definition, which must not change meanwhile.
-func Of(owner table.Owner, def *api.Resource) (*Collection, error) {
+// Open finds the collection a request names in the scope's partition. Errors:
+// those of directory.Resolve.
+func Open(s *op.Scope, name string) (*Collection, error) {
+	def, owner, err := directory.Resolve(s, name, api.KindCollection)
+	if err != nil {
+		return nil, err
+	}
+	return of(owner, def)
+}
+
+// of makes the collection of a definition.
+func of(owner table.Owner, def *api.Resource) (*Collection, error) {
 	c := &Collection{Owner: owner, Definition: def}
 	if def.Collection == nil {
 		return c, nil
@@ -90,19 +100,19 @@ func (c *Collection) entriesOf(id string, d *Document) ([]entry, error) {
 }
 
 // checkEntries refuses a document whose entries are too long or taken.
-func (c *Collection) checkEntries(r kv.Reader, old, next []entry) error {
+func (c *Collection) checkEntries(s *op.Scope, old, next []entry) error {
 	for i := range next {
 		e := &next[i]
 		name := c.Indexes[i].Definition.Name
-		if n := len(e.key.Tuple); n > limits.IndexEntryBytes {
+		if n := len(e.key.Tuple); n > jsontree.TupleBytes {
 			return fault.New(fault.Validation, "index_entry_too_long",
-				"the fields of index %q of collection %q take %d bytes in the index, at most %d", name, c.Definition.Name, n, limits.IndexEntryBytes).
-				With("index", "%s", name).With("maxBytes", "%d", limits.IndexEntryBytes)
+				"the fields of index %q of collection %q take %d bytes in the index, at most %d", name, c.Definition.Name, n, jsontree.TupleBytes).
+				With("index", "%s", name).With("maxBytes", "%d", jsontree.TupleBytes)
 		}
 		if !e.exclusive || old != nil && old[i].key == e.key {
 			continue
 		}
-		taken, err := uniques.Has(r, e.key)
+		taken, err := uniques.Has(s.R, e.key)
 		if err != nil {
 			return err
 		}
@@ -116,23 +126,23 @@ func (c *Collection) checkEntries(r kv.Reader, old, next []entry) error {
 }
 
 // writeEntries replaces the entries that changed.
-func writeEntries(tx *kv.Tx, id string, old, next []entry) {
+func writeEntries(x *op.Ctx, id string, old, next []entry) {
 	for i := range max(len(old), len(next)) {
 		if len(old) > 0 && len(next) > 0 && old[i].key == next[i].key {
 			continue
 		}
 		if len(old) > 0 {
 			if old[i].unique {
-				uniques.Delete(tx, old[i].key)
+				uniques.Delete(x.Tx, old[i].key)
 			} else {
-				entries.Delete(tx, old[i].key)
+				entries.Delete(x.Tx, old[i].key)
 			}
 		}
 		if len(next) > 0 {
 			if next[i].unique {
-				uniques.Insert(tx, next[i].key, &holder{id})
+				uniques.Insert(x.Tx, next[i].key, &holder{id})
 			} else {
-				entries.Insert(tx, next[i].key, &table.None{})
+				entries.Insert(x.Tx, next[i].key, &table.None{})
 			}
 		}
 	}

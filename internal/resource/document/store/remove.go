@@ -2,17 +2,19 @@ package store
 
 import (
 	"github.com/keyload/keyload/internal/codec"
-	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/table"
 )
 
-// Sweep is the handler of table.DueTombstone: it removes tombstones whose
+// Dues are the kinds of due rows this package handles.
+func Dues() []op.Due { return []op.Due{{Kind: table.DueTombstone, Apply: sweep}} }
+
+// sweep is the handler of table.DueTombstone: it removes tombstones whose
 // retention is over, deleting at most budget rows, and arms the next instant. A
 // policy that keeps them longer than when they were armed is followed; one that
 // keeps them shorter takes effect with the next deletion.
-func Sweep(x *op.Ctx, owner []byte, budget int) error {
+func sweep(x *op.Ctx, owner []byte, budget int) error {
 	kr := codec.NewKeyReader(owner)
 	o := table.ReadOwner(&kr)
 	if err := kr.End(); err != nil {
@@ -74,7 +76,7 @@ func Purge(x *op.Ctx, o table.Owner, budget int) (int, error) {
 		removed++
 	}
 	for _, id := range []table.ID{entries.ID, uniques.ID, tombstones.ID, documents.ID} {
-		n, all, err := removeSome(x.Tx, o.Append([]byte{byte(id)}), budget-removed)
+		n, all, err := removeSome(x, o.Append([]byte{byte(id)}), budget-removed)
 		if err != nil {
 			return removed, err
 		}
@@ -88,10 +90,10 @@ func Purge(x *op.Ctx, o table.Owner, budget int) (int, error) {
 
 // removeSome deletes at most n rows below a prefix and says whether these were
 // all.
-func removeSome(tx *kv.Tx, prefix []byte, n int) (removed int, all bool, err error) {
+func removeSome(x *op.Ctx, prefix []byte, n int) (removed int, all bool, err error) {
 	var keys [][]byte
 	size, all := 0, true
-	err = tx.Scan(prefix, codec.PrefixEnd(prefix), false, func(key, value []byte) (bool, error) {
+	err = x.Tx.Scan(prefix, codec.PrefixEnd(prefix), false, func(key, value []byte) (bool, error) {
 		if len(keys) >= n || size >= purgeBytes {
 			all = false
 			return false, nil
@@ -104,7 +106,7 @@ func removeSome(tx *kv.Tx, prefix []byte, n int) (removed int, all bool, err err
 		return 0, false, err
 	}
 	for _, k := range keys {
-		tx.Delete(k)
+		x.Tx.Delete(k)
 	}
 	return len(keys), all, nil
 }

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"errors"
+
 	"github.com/keyload/keyload/internal/codec"
-	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -33,27 +35,61 @@ func (s Span) bounds(prefix []byte) (lower, upper []byte) {
 	return lower, append(append(make([]byte, 0, len(prefix)+len(s.Upper)), prefix...), s.Upper...)
 }
 
-// Entry is one entry of an index.
-type Entry struct {
-	Position []byte // of the entry in its index
-	ID       string // of the document
-	Bytes    int    // of the row
+// Under is the span of the positions that begin with a prefix.
+func Under(prefix []byte) Span { return Span{Lower: prefix, Upper: codec.PrefixEnd(prefix)} }
+
+// Place is where a document stands in a span.
+type Place struct {
+	Position []byte // in the index; the id where there is none
+	ID       string
+	Bytes    int // of the rows looked at
 }
 
-// Entries calls fn for the entries of a span of an index until fn says stop or
-// fails. fn may read and must not write.
-func (c *Collection) Entries(r kv.Reader, ix *Index, span Span, fn func(e Entry) (bool, error)) error {
+// Find calls fn for the documents of a span of an index, in its order, until fn
+// says stop or fails; without an index, for the documents and tombstones of a
+// span of ids, like Documents. more is asked before a document of an index is
+// read. Neither may write. The body is valid within the call only.
+func (c *Collection) Find(s *op.Scope, ix *Index, span Span, more func() bool, fn func(p Place, d *Document) (bool, error)) error {
+	if ix == nil {
+		return c.Documents(s, span, func(id string, d *Document, bytes int) (bool, error) {
+			return fn(Place{[]byte(id), id, bytes}, d)
+		})
+	}
+	return c.entries(s, ix, span, func(e entryAt) (bool, error) {
+		if !more() {
+			return false, nil
+		}
+		d, err := c.Get(s, e.id)
+		if err != nil {
+			return false, err
+		}
+		if d == nil || d.Deleted {
+			return false, &table.Damage{Table: entries.Name, Key: e.position, Cause: errors.New("the entry has no document")}
+		}
+		return fn(Place{e.position, e.id, e.bytes + len(e.id) + len(d.Body)}, d)
+	})
+}
+
+// entryAt is one entry of an index.
+type entryAt struct {
+	position []byte
+	id       string
+	bytes    int
+}
+
+// entries calls fn for the entries of a span of an index.
+func (c *Collection) entries(s *op.Scope, ix *Index, span Span, fn func(e entryAt) (bool, error)) error {
 	prefix := c.prefix(ix)
 	lower, upper := span.bounds(prefix)
-	return r.Scan(lower, upper, span.Reverse, func(key, value []byte) (bool, error) {
+	return s.R.Scan(lower, upper, span.Reverse, func(key, value []byte) (bool, error) {
 		kr := codec.NewKeyReader(key[1:])
 		k := readEntryKey(&kr)
 		if err := kr.End(); err != nil {
 			return false, &table.Damage{Table: entries.Name, Key: append([]byte(nil), key...), Cause: err}
 		}
-		e := Entry{append([]byte(nil), key[len(prefix):]...), k.ID, len(key) + len(value)}
+		e := entryAt{append([]byte(nil), key[len(prefix):]...), k.ID, len(key) + len(value)}
 		if ix.Definition.Unique {
-			e.ID = string(value)
+			e.id = string(value)
 		}
 		return fn(e)
 	})
@@ -62,10 +98,10 @@ func (c *Collection) Entries(r kv.Reader, ix *Index, span Span, fn func(e Entry)
 // Documents calls fn for the documents and tombstones of a span, whose positions
 // are ids, until fn says stop or fails. The body is valid within the call only;
 // bytes is the size of the row.
-func (c *Collection) Documents(r kv.Reader, span Span, fn func(id string, d *Document, bytes int) (bool, error)) error {
+func (c *Collection) Documents(s *op.Scope, span Span, fn func(id string, d *Document, bytes int) (bool, error)) error {
 	prefix := c.Owner.Append([]byte{byte(documents.ID)})
 	lower, upper := span.bounds(prefix)
-	return r.Scan(lower, upper, span.Reverse, func(key, value []byte) (bool, error) {
+	return s.R.Scan(lower, upper, span.Reverse, func(key, value []byte) (bool, error) {
 		var d Document
 		if err := d.decode(value); err != nil {
 			return false, &table.Damage{Table: documents.Name, Key: append([]byte(nil), key...), Cause: err}

@@ -4,14 +4,13 @@ import (
 	"fmt"
 
 	"github.com/keyload/keyload/api"
-	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/table"
 )
 
 // Get reads a document or tombstone; nil when there is neither.
-func (c *Collection) Get(r kv.Reader, id string) (*Document, error) {
-	d, ok, err := documents.Get(r, documentKey{c.Owner, id})
+func (c *Collection) Get(s *op.Scope, id string) (*Document, error) {
+	d, ok, err := documents.Get(s.R, documentKey{c.Owner, id})
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -20,8 +19,8 @@ func (c *Collection) Get(r kv.Reader, id string) (*Document, error) {
 
 // Head reads the counters; zero when the partition holds nothing of the
 // collection.
-func (c *Collection) Head(r kv.Reader) (Head, error) {
-	h, _, err := heads.Get(r, c.Owner)
+func (c *Collection) Head(s *op.Scope) (Head, error) {
+	h, _, err := heads.Get(s.R, c.Owner)
 	return h, err
 }
 
@@ -38,10 +37,10 @@ func (c *Collection) Write(x *op.Ctx, id string, old, next *Document) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkEntries(x.Tx, before, after); err != nil {
+	if err := c.checkEntries(&x.Scope, before, after); err != nil {
 		return err
 	}
-	h, err := c.Head(x.Tx)
+	h, err := c.Head(&x.Scope)
 	if err != nil {
 		return err
 	}
@@ -55,7 +54,7 @@ func (c *Collection) Write(x *op.Ctx, id string, old, next *Document) error {
 	} else {
 		documents.Put(x.Tx, key, next)
 	}
-	writeEntries(x.Tx, id, before, after)
+	writeEntries(x, id, before, after)
 	if old != nil && old.Deleted {
 		tombstones.Delete(x.Tx, tombstoneKey{c.Owner, old.UpdatedAt, id})
 	}

@@ -1,0 +1,63 @@
+package inbox
+
+import (
+	"testing"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/queue"
+	"github.com/keyload/keyload/internal/table"
+)
+
+func TestTheCheckFindsEverySingleMissingRow(t *testing.T) {
+	b := newBed(t, api.QueuePolicy{})
+	b.enqueue("in", "m")
+	_, err := b.process(b.receive(), "s")
+	b.must(err)
+	own := map[byte]bool{byte(table.Due): true}
+	for _, x := range Resource().Tables {
+		own[byte(x.ID)] = true
+	}
+	rows := b.rows()
+	snap := b.store.NewSnapshot()
+	b.must(snap.Scan([]byte{byte(table.Due)}, []byte{byte(table.Due) + 1}, false, func(k, v []byte) (bool, error) {
+		if k[11] == byte(table.DueInbox) {
+			rows[string(k)] = string(v)
+		}
+		return true, nil
+	}))
+	b.must(snap.Close())
+	seen := 0
+	for k, v := range rows {
+		if !own[k[0]] {
+			continue
+		}
+		seen++
+		tx := b.store.NewTx()
+		edit := func(fn func()) {
+			tx.Begin()
+			fn()
+			p, err := tx.Commit()
+			b.must(err)
+			b.must(p.Wait())
+		}
+		edit(func() { tx.Delete([]byte(k)) })
+		if findings(b) == 0 {
+			t.Errorf("the check does not miss the row of table %d", k[0])
+		}
+		edit(func() { tx.Put([]byte(k), []byte(v)) })
+		b.must(tx.Close())
+	}
+	if seen != 4 {
+		t.Errorf("%d rows, want record, order, head and due row", seen)
+	}
+}
+
+func findings(b *bed) int {
+	snap := b.store.NewSnapshot()
+	defer snap.Close()
+	a := &op.Audit{Scope: op.Scope{R: snap, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, Counts: map[string]int64{}}
+	b.must(check(a))
+	b.must(queue.Resource().Check(a))
+	return len(a.Findings)
+}
