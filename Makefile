@@ -17,7 +17,7 @@ demo: build
 	@$(BIN) demo
 
 build: go
-	@$(GO) build -trimpath -o $(BIN) ./cmd/keyload
+	@$(GO) build -o $(BIN) ./cmd/keyload
 
 # What CI runs: under ten minutes on two cores.
 test: lint

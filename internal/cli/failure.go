@@ -124,6 +124,8 @@ func advice(e *fault.Error) string {
 // remedy is better advice where the command line knows more than the store.
 func remedy(e *fault.Error) (string, bool) {
 	switch {
+	case e.Reason == "unreachable":
+		return "see that a server runs there (keyload serve), or give --url, or --dir to work without one", true
 	case e.Reason == "listen":
 		return "see: keyload serve --help (--listen, --tls-cert, --tls-key, --insecure)", true
 	case e.Reason == "no_store":

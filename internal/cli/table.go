@@ -228,6 +228,8 @@ func single(v reflect.Value) (string, bool) {
 		return string(x), true
 	case api.Examined:
 		return fmt.Sprintf("%d records, %d bytes", x.Records, x.Bytes), true
+	case api.ReceiveExamined:
+		return fmt.Sprintf("%d ready, %d expired, %d scheduled", x.Ready, x.Expired, x.Scheduled), true
 	case api.PartitionRef:
 		return x.String(), true
 	case *fault.Error:

@@ -69,7 +69,7 @@ func TestDeliveriesAreShownOneByOneWithTheirWholeToken(t *testing.T) {
 		{MessageID: "m-1", Payload: api.JSON(`{"a":1}`), Token: token, Attempt: 1, Headers: map[string]string{"b": "2", "a": "1"}},
 		{MessageID: "m-2", PayloadBase64: []byte("hi"), ContentType: "text/plain", Token: token, Attempt: 2},
 	}, Examined: api.ReceiveExamined{Ready: 2}}, true)
-	for _, want := range []string{"deliveries: 2\n  messageId ", " " + token + "\n", "headers             a=1, b=2\n", "payloadBase64       aGk=\n"} {
+	for _, want := range []string{"deliveries: 2\n  messageId ", " " + token + "\n", "headers             a=1, b=2\n", "payloadBase64       aGk=\n", "examined  2 ready, 0 expired, 0 scheduled\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

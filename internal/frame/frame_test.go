@@ -296,3 +296,25 @@ func tcpPair(t *testing.T) (near, far net.Conn) {
 	t.Cleanup(func() { _ = near.Close(); _ = far.Close() })
 	return near, far
 }
+
+func TestAFrameIsSentAndReadWithoutTakingMemory(t *testing.T) {
+	near, far := tcpPair(t)
+	w := NewWriter(near, func(err error) { t.Errorf("write failed: %v", err) })
+	defer w.Close()
+	r := NewReader(far, 1000)
+	head, body := []byte{0, 1}, make([]byte, 300)
+	n := testing.AllocsPerRun(1000, func() {
+		if err := w.Send(Call, 7, head, body); err != nil {
+			t.Error(err)
+		}
+		h, err := r.Next()
+		b := NewBuffer(h.Size)
+		if err != nil || r.Read(b.B) != nil {
+			t.Errorf("%+v, %v", h, err)
+		}
+		b.Release()
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
