@@ -76,7 +76,7 @@ func MutationKinds() []MutationKind {
 }
 
 // Kind is the name of the one field that is set, "" when none or several are.
-func (m Mutation) Kind() string {
+func (m *Mutation) Kind() string {
 	if i := m.set(); i >= 0 {
 		return mutationFields[i].Name
 	}
@@ -84,17 +84,17 @@ func (m Mutation) Kind() string {
 }
 
 // Body is the one field that is set, nil when none or several are.
-func (m Mutation) Body() MutationBody {
+func (m *Mutation) Body() MutationBody {
 	i := m.set()
 	if i < 0 {
 		return nil
 	}
-	return reflect.ValueOf(m).Field(i).Interface().(MutationBody)
+	return reflect.ValueOf(m).Elem().Field(i).Interface().(MutationBody)
 }
 
 // set is the index of the one field that is set, or -1.
-func (m Mutation) set() int {
-	v, found := reflect.ValueOf(&m).Elem(), -1
+func (m *Mutation) set() int {
+	v, found := reflect.ValueOf(m).Elem(), -1
 	for i := range mutationFields {
 		if v.Field(i).IsNil() {
 			continue

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"github.com/keyload/keyload"
@@ -29,6 +30,7 @@ type bed struct {
 	key    string
 	server *httpgw.Server
 	served chan error
+	gauges *prometheus.Registry
 }
 
 func newBed(t testing.TB, change ...func(*httpgw.Options)) *bed {
@@ -59,7 +61,8 @@ func newBed(t testing.TB, change ...func(*httpgw.Options)) *bed {
 // serve starts a server at an address.
 func (b *bed) serve(addr string, change ...func(*httpgw.Options)) {
 	b.t.Helper()
-	o := httpgw.Options{Door: b.db.Engine()}
+	b.gauges = prometheus.NewRegistry()
+	o := httpgw.Options{Door: b.db.Engine(), Metrics: b.gauges}
 	for _, f := range change {
 		f(&o)
 	}
@@ -70,6 +73,19 @@ func (b *bed) serve(addr string, change ...func(*httpgw.Options)) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve() }()
 	b.server, b.served = server, served
+}
+
+// inFlight is how many requests the server is evaluating.
+func (b *bed) inFlight() int {
+	families, err := b.gauges.Gather()
+	check(b.t, err)
+	for _, f := range families {
+		if f.GetName() == "keyload_requests_in_flight" {
+			return int(f.GetMetric()[0].GetGauge().GetValue())
+		}
+	}
+	b.t.Fatal("the server does not count requests in flight")
+	return 0
 }
 
 func (b *bed) addr() string { return strings.TrimPrefix(b.server.URL(), "http://") }

@@ -70,7 +70,7 @@ func New(url, key string, opts ...Option) *Client {
 	c := &Client{url: strings.TrimRight(url, "/"), key: key, attempts: cfg.attempts, badURL: checkURL(url)}
 	c.Calls = CallsOf(c)
 	c.closing, c.stop = context.WithCancel(context.Background())
-	c.plain = newPlain(c.url, key, cfg.tls)
+	c.plain = &plain{c.url, key, transport(cfg.tls), c.closing}
 	for range cfg.sessions {
 		c.lines = append(c.lines, newLine(c, cfg.tls))
 	}

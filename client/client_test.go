@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -328,24 +329,47 @@ func TestCloseEndsCallsInFlightAndRefusesNewOnes(t *testing.T) {
 		_, err := c.QueueStatus(t.Context(), lane)
 		check(t, err)
 		ended := make(chan error, 1)
-		if name != "plain HTTP" {
-			go func() {
-				_, err := c.Receive(t.Context(), &api.QueuesReceiveRequest{Lane: lane, WaitMillis: 20_000})
-				ended <- err
-			}()
-			for client.InFlight(c) == 0 {
-				runtime.Gosched()
-			}
-		} else {
-			ended <- fault.New(fault.Cancelled, "", "")
+		before := b.inFlight()
+		go func() {
+			_, err := c.Receive(t.Context(), &api.QueuesReceiveRequest{Lane: lane, WaitMillis: 20_000})
+			ended <- err
+		}()
+		for b.inFlight() == before {
+			runtime.Gosched()
 		}
 		check(t, c.Close())
 		check(t, c.Close())
-		if err := <-ended; fault.From(err) == nil {
+		if err := <-ended; fault.CodeOf(err) != fault.UnknownWriteOutcome {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := c.QueueStatus(t.Context(), lane); fault.From(err) == nil || fault.From(err).Reason != "client_closed" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func TestSessionsRunOverTLSAlsoWhereTheServerSpeaksHTTP2(t *testing.T) {
+	b := newBed(t)
+	g, err := httpgw.New(httpgw.Options{Door: b.db.Engine()})
+	check(t, err)
+	front := httptest.NewUnstartedServer(g)
+	front.EnableHTTP2 = true
+	front.StartTLS()
+	defer front.Close()
+	trust := &tls.Config{RootCAs: front.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	for name, o := range forms {
+		c := client.New(front.URL, b.key, append(o, client.TLS(trust))...)
+		_, err := c.Commit(t.Context(), home, put(name, map[string]int{"n": 1}))
+		check(t, err)
+		if got := client.Connected(c); (got == 1) != (name != "plain HTTP") {
+			t.Errorf("%s: %d sessions", name, got)
+		}
+		check(t, c.Close())
+	}
+	stranger := client.New(front.URL, b.key, client.Attempts(1))
+	if _, err := stranger.Status(t.Context()); fault.CodeOf(err) != fault.OwnershipLost {
+		t.Errorf("a certificate that nobody vouches for: %v", err)
+	}
+	check(t, stranger.Close())
+	front.Client().CloseIdleConnections()
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -28,11 +27,13 @@ const (
 type plain struct {
 	url, key  string
 	transport *http.Transport
+	closing   context.Context
 }
 
-func newPlain(url, key string, t *tls.Config) *plain { return &plain{url, key, transport(t)} }
-
 func (p *plain) call(ctx context.Context, r request, resp any) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.closing, cancel)()
 	sent := false
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
 	req, err := http.NewRequestWithContext(traced, http.MethodPost, p.url+r.op.Path(), bytes.NewReader(r.body))

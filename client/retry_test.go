@@ -8,11 +8,15 @@ import (
 	"github.com/keyload/keyload/fault"
 )
 
-// InFlight is how many calls the client's sessions carry.
-func InFlight(c *Client) int {
+// Connected is how many sessions of the client are open.
+func Connected(c *Client) int {
 	n := 0
 	for _, l := range c.lines {
-		n += l.load()
+		l.mu.Lock()
+		if l.current != nil && l.current.usable() {
+			n++
+		}
+		l.mu.Unlock()
 	}
 	return n
 }

@@ -34,7 +34,8 @@ func (e *Engine) Do(ctx context.Context, who *Caller, o *api.Operation, req any)
 	if !ok || h.Op.Number >= internalNumbers {
 		return nil, e.public(fault.New(fault.NotFound, "unknown_operation", "there is no operation %s here", o.Name), id)
 	}
-	resp, err := e.do(ctx, who, h, req)
+	c := &call{Engine: e, h: h, req: req, who: who}
+	resp, err := c.do(ctx)
 	if err != nil {
 		return nil, e.public(err, id)
 	}
@@ -46,36 +47,34 @@ const internalNumbers = 60000
 
 // call is one call on its way through the door.
 type call struct {
-	h         *op.Handler
-	req       any
-	who       *Caller
-	shard     uint16
-	scope     op.Scope
-	id        [16]byte
-	command   machine.Command
-	encodable bool
+	*Engine
+	h       *op.Handler
+	req     any
+	who     *Caller
+	shard   uint16
+	scope   op.Scope
+	command machine.Command
 }
 
 // do is the list of steps, in order.
-func (e *Engine) do(ctx context.Context, who *Caller, h *op.Handler, req any) (any, error) {
-	if err := validate(req); err != nil {
+func (c *call) do(ctx context.Context) (any, error) {
+	if err := validate(c.req); err != nil {
 		return nil, err
 	}
-	c := &call{h: h, req: req, who: who}
-	e.route(c)
-	if err := e.authorize(ctx, c); err != nil {
+	c.route()
+	if err := c.authorize(ctx); err != nil {
 		return nil, err
 	}
-	if h.Run != nil {
-		return e.waiting(ctx, c, func() (any, error) { return e.query(ctx, c) })
+	if c.h.Run != nil {
+		return c.waiting(ctx, c.query)
 	}
-	if err := e.prepare(c); err != nil {
+	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	if req, ok := req.(*api.ResourcesDeleteRequest); ok {
-		return e.deleteResource(ctx, c, req)
+	if req, ok := c.req.(*api.ResourcesDeleteRequest); ok {
+		return deletion{c, req}.run(ctx)
 	}
-	return e.waiting(ctx, c, func() (any, error) { return e.write(ctx, c) })
+	return c.waiting(ctx, c.write)
 }
 
 func validate(req any) error {
@@ -97,12 +96,12 @@ func validate(req any) error {
 }
 
 // route finds the shard and the place that evaluate the request.
-func (e *Engine) route(c *call) {
-	c.scope = op.Scope{Incarnation: e.identity.Incarnation, Registry: e.registry}
+func (c *call) route() {
+	c.scope = op.Scope{Incarnation: c.identity.Incarnation, Registry: c.registry}
 	if r, ok := c.req.(api.PartitionRequest); ok && c.h.Op.Scope == api.PartitionScope {
 		c.scope.Partition = r.TargetPartition()
 		hash := partitions.Hash(c.scope.Partition)
-		c.shard = partitions.ShardOf(hash, e.identity.Shards)
+		c.shard = partitions.ShardOf(hash, c.identity.Shards)
 		c.scope.Space = table.Space{Shard: c.shard, Partition: hash}
 		return
 	}
@@ -112,12 +111,12 @@ func (e *Engine) route(c *call) {
 
 // authorize decides at the door by the catalog's newest durable policies; the
 // state machine decides again by the shard's copy.
-func (e *Engine) authorize(ctx context.Context, c *call) error {
-	p, err := e.policy(ctx, c.who)
+func (c *call) authorize(ctx context.Context) error {
+	p, err := c.policy(ctx, c.who)
 	if err != nil {
 		return err
 	}
-	if err := access.Active(p, e.clock.millis()); err != nil {
+	if err := access.Active(p, c.clock.millis()); err != nil {
 		return err
 	}
 	for _, n := range c.h.Needs(c.req) {
@@ -130,7 +129,7 @@ func (e *Engine) authorize(ctx context.Context, c *call) error {
 }
 
 // prepare gives the command its identity and its one encoding.
-func (e *Engine) prepare(c *call) error {
+func (c *call) prepare() error {
 	r, ok := c.req.(api.CommandRequest)
 	if !ok {
 		return fmt.Errorf("engine: the request of %s has no command id", c.h.Op.Name)
@@ -139,7 +138,6 @@ func (e *Engine) prepare(c *call) error {
 	if err != nil {
 		return fault.Invalid("/commandId", "is not a UUID; make one (version 7 is best) and keep it for retries")
 	}
-	c.id = id
 	fingerprint, encoded, err := wire.Fingerprint(c.h.Op.Number, c.req)
 	if err != nil {
 		return fault.New(fault.Validation, "not_encodable", "the request cannot be encoded: %v", err)
@@ -149,7 +147,7 @@ func (e *Engine) prepare(c *call) error {
 			With("limit", "%d", limits.BatchBytes)
 	}
 	if c.h.Prepare != nil {
-		changed, err := c.h.Prepare(e.door(), c.req)
+		changed, err := c.h.Prepare(c.door(), c.req)
 		if err != nil {
 			return err
 		}
@@ -160,7 +158,7 @@ func (e *Engine) prepare(c *call) error {
 		}
 	}
 	c.command = machine.NewCommand(c.h.Op, machine.Identity{
-		ID: c.id, Tenant: c.who.tenant, Principal: c.who.principal,
+		ID: id, Tenant: c.who.tenant, Principal: c.who.principal,
 		Partition: c.scope.Partition, Hash: c.scope.Space.Partition,
 	}, fingerprint, encoded, c.req)
 	return nil
@@ -172,29 +170,29 @@ func (e *Engine) door() *op.Door {
 
 // write proposes a command, unless a snapshot already gives the certain answer
 // that nothing would happen.
-func (e *Engine) write(ctx context.Context, c *call) (any, error) {
+func (c *call) write(ctx context.Context) (any, error) {
 	if ctx.Err() != nil {
 		return nil, fault.New(fault.Cancelled, "cancelled", "the caller went away before the command was submitted; nothing happened")
 	}
-	if err := e.trustClock(c.shard); err != nil {
+	if err := c.trustClock(c.shard); err != nil {
 		return nil, err
 	}
 	if c.h.Cheap != nil {
-		resp, err := e.cheap(ctx, c)
+		resp, err := c.cheap(ctx)
 		if resp != nil || err != nil {
 			return resp, err
 		}
 	}
 	size := len(c.command.Request)
-	if err := e.admission.enter(c.who.tenant, size, c.h.Urgent); err != nil {
+	if err := c.admission.enter(c.who.tenant, size, c.h.Urgent); err != nil {
 		return nil, err
 	}
-	out, err := e.log.Propose(ctx, c.shard, c.command)
-	e.admission.leave(c.who.tenant, size)
+	out, err := c.log.Propose(ctx, c.shard, c.command)
+	c.admission.leave(c.who.tenant, size)
 	if c.h.Op.Scope == api.CatalogScope {
-		e.callers.forget()
+		c.callers.forget()
 		if err == nil {
-			err = e.Propagate(ctx)
+			err = spread{c.Engine}.run(ctx)
 		}
 	}
 	switch {
@@ -204,7 +202,7 @@ func (e *Engine) write(ctx context.Context, c *call) (any, error) {
 		return nil, out.Err
 	}
 	if c.h.Finish != nil {
-		if err := c.h.Finish(e.door(), c.req, out.Response); err != nil {
+		if err := c.h.Finish(c.door(), c.req, out.Response); err != nil {
 			return nil, err
 		}
 	}
@@ -218,22 +216,25 @@ func (e *Engine) trustClock(shard uint16) error {
 	return e.clock.believe(e.log.Status(shard).Time)
 }
 
-// cheap asks the handler for a certain answer from a snapshot. A command whose
-// receipt is stored is not asked about: its receipt answers.
-func (e *Engine) cheap(ctx context.Context, c *call) (resp any, err error) {
-	err = e.read(ctx, c.shard, func(s *kv.Snapshot) error {
-		if known, err := machine.HasReceipt(s, c.shard, &c.command); known || err != nil {
-			return err
+// cheap asks the handler for a certain answer from a snapshot. Where a receipt
+// is stored, that is the answer instead.
+func (c *call) cheap(ctx context.Context) (resp any, err error) {
+	err = c.read(ctx, c.shard, func(s *kv.Snapshot) error {
+		if resp, err = c.h.Cheap(c.view(s), c.req); resp == nil && err == nil {
+			return nil
 		}
-		resp, err = c.h.Cheap(e.view(c, s), c.req)
+		known, rerr := machine.HasReceipt(s, c.shard, &c.command)
+		if known || rerr != nil {
+			resp, err = nil, rerr
+		}
 		return err
 	})
 	return resp, err
 }
 
-func (e *Engine) view(c *call, s *kv.Snapshot) *op.View {
-	v := &op.View{Scope: c.scope, Door: *e.door()}
-	v.R, v.Now = s, e.clock.millis()
+func (c *call) view(s *kv.Snapshot) *op.View {
+	v := &op.View{Scope: c.scope, Door: *c.door()}
+	v.R, v.Now = s, c.clock.millis()
 	return v
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/changes"
 	"github.com/keyload/keyload/internal/resource/system"
 	"github.com/keyload/keyload/internal/solo"
 	"github.com/keyload/keyload/internal/token"
@@ -102,7 +103,7 @@ func (e *Engine) open() error {
 	if err != nil {
 		return err
 	}
-	if err := e.thaw(context.Background()); err != nil {
+	if err := (spread{e}).thaw(context.Background()); err != nil {
 		return errors.Join(err, e.log.Close())
 	}
 	return nil
@@ -216,4 +217,15 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 		s.Shards = append(s.Shards, sh)
 	}
 	return s
+}
+
+// revision is the catalog revision a shard has, applied entries included.
+func (e *Engine) revision(shard uint16) uint64 {
+	s := e.store.NewSnapshot()
+	defer s.Close()
+	r, err := changes.Revision(s, shard)
+	if err != nil {
+		e.logger.Error("catalog revision", "shard", shard, "error", err.Error())
+	}
+	return r
 }

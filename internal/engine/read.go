@@ -16,16 +16,16 @@ import (
 func random(b []byte) { rand.Read(b) }
 
 // query runs a query on a snapshot and answers once what it saw is durable.
-func (e *Engine) query(ctx context.Context, c *call) (resp any, err error) {
+func (c *call) query(ctx context.Context) (resp any, err error) {
 	if r, ok := c.req.(interface{ GetMinToken() *api.CommitToken }); ok {
-		if err := e.reached(c, r.GetMinToken()); err != nil {
+		if err := c.reached(r.GetMinToken()); err != nil {
 			return nil, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limits.QuerySeconds*time.Second)
 	defer cancel()
-	err = e.read(ctx, c.shard, func(s *kv.Snapshot) error {
-		resp, err = c.h.Run(e.view(c, s), c.req)
+	err = c.read(ctx, c.shard, func(s *kv.Snapshot) error {
+		resp, err = c.h.Run(c.view(s), c.req)
 		return err
 	})
 	return resp, err
@@ -33,15 +33,15 @@ func (e *Engine) query(ctx context.Context, c *call) (resp any, err error) {
 
 // reached makes sure that the snapshot to come shows the point a commit token
 // names. On one node an applied position is visible at once.
-func (e *Engine) reached(c *call, t *api.CommitToken) error {
+func (c *call) reached(t *api.CommitToken) error {
 	switch {
 	case t == nil:
 		return nil
-	case t.Incarnation != uuid.UUID(e.identity.Incarnation).String():
+	case t.Incarnation != uuid.UUID(c.identity.Incarnation).String():
 		return fault.New(fault.TokenInvalidated, "other_incarnation", "the commit token belongs to another history of this store")
 	case t.Partition != c.scope.Partition:
 		return fault.Invalid("/minToken", "names another partition than the request")
-	case !e.log.Reached(c.shard, t.Position):
+	case !c.log.Reached(c.shard, t.Position):
 		return fault.New(fault.TokenInvalidated, "future_position", "the commit token names a position this store has not reached")
 	}
 	return nil
@@ -53,44 +53,44 @@ const recheck = time.Second
 // waiting repeats an attempt whose answer is empty until something may have
 // changed, for as long as the request wants to wait. The call is parked outside
 // the log: it holds no place in it and writes nothing.
-func (e *Engine) waiting(ctx context.Context, c *call, attempt func() (any, error)) (any, error) {
+func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, error)) (any, error) {
 	if c.h.WaitMillis == nil || c.h.WaitMillis(c.req) == 0 {
-		return attempt()
+		return attempt(ctx)
 	}
 	var keys []string
-	err := e.read(ctx, c.shard, func(s *kv.Snapshot) (err error) {
-		keys, err = c.h.WaitKeys(e.view(c, s), c.req)
+	err := c.read(ctx, c.shard, func(s *kv.Snapshot) (err error) {
+		keys, err = c.h.WaitKeys(c.view(s), c.req)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	w := e.hub.Wait(keys...)
+	w := c.hub.Wait(keys...)
 	defer w.Done()
 	deadline := time.Now().Add(time.Duration(c.h.WaitMillis(c.req)) * time.Millisecond)
 	for {
-		resp, err := attempt()
+		resp, err := attempt(ctx)
 		if err != nil || !c.h.WaitAgain(resp) {
 			return resp, err
 		}
 		pause := min(time.Until(deadline), recheck)
 		if until := c.h.WaitUntil(resp); until != 0 {
-			pause = min(pause, time.Duration(max(until-e.clock.millis(), 1))*time.Millisecond)
+			pause = min(pause, time.Duration(max(until-c.clock.millis(), 1))*time.Millisecond)
 		}
 		if time.Until(deadline) <= 0 {
 			c.h.WaitExpired(resp)
 			return resp, nil
 		}
-		if err := e.pause(ctx, w.C, pause); err != nil {
+		if err := c.pause(ctx, w.C, pause); err != nil {
 			return nil, err
 		}
-		if err := e.authorize(ctx, c); err != nil {
+		if err := c.authorize(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (e *Engine) pause(ctx context.Context, woken <-chan struct{}, d time.Duration) error {
+func (c *call) pause(ctx context.Context, woken <-chan struct{}, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -98,7 +98,7 @@ func (e *Engine) pause(ctx context.Context, woken <-chan struct{}, d time.Durati
 	case <-t.C:
 	case <-ctx.Done():
 		return fault.New(fault.Cancelled, "cancelled", "the caller stopped waiting; nothing was claimed")
-	case <-e.closing:
+	case <-c.closing:
 		return fault.New(fault.OwnershipLost, "store_closed", "the store is closing; nothing was claimed")
 	}
 	return nil

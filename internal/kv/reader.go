@@ -27,6 +27,10 @@ type Reader interface {
 	// until fn says stop or fails. Key and value are valid within the call only;
 	// fn must not write to the transaction it scans.
 	Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) (more bool, err error)) error
+	// Shared returns the decoded form of a row that is read often and changed
+	// rarely, decoding it at most once per version; nil means absent. The result
+	// is shared: it must not be changed.
+	Shared(key []byte, decode func([]byte) (any, error)) (any, error)
 	// Work is what this reader has cost so far.
 	Work() Work
 }
@@ -34,14 +38,15 @@ type Reader interface {
 // Snapshot reads one state of the store, whatever is committed meanwhile.
 // Not safe for use by several goroutines at once.
 type Snapshot struct {
-	snap *pebble.Snapshot
-	work Work
+	store *Store
+	snap  *pebble.Snapshot
+	work  Work
 }
 
 // NewSnapshot fixes the current state, committed entries whose sync is still
 // under way included: who shows it to a caller must first wait until it is
 // durable. Close it.
-func (s *Store) NewSnapshot() *Snapshot { return &Snapshot{snap: s.db.NewSnapshot()} }
+func (s *Store) NewSnapshot() *Snapshot { return &Snapshot{store: s, snap: s.db.NewSnapshot()} }
 
 // Close releases the snapshot.
 func (s *Snapshot) Close() error { return s.snap.Close() }

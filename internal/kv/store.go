@@ -50,6 +50,7 @@ type Store struct {
 	lock   *pebble.Lock // nil when Pebble holds it itself, because it made the store
 	disk   disk
 	failed atomic.Pointer[error]
+	shared sharedRows
 	broken chan struct{} // closed once failed is set
 	// closing is closed when Close begins; what waits on a broken store then ends.
 	closing chan struct{}

@@ -43,6 +43,7 @@ var layers = []layer{
 	{path: "internal/resource/topic"},
 	{path: "internal/resource/queue"},
 	{path: "internal/resource/inbox"},
+	{path: "internal/resource/batch"},
 	{path: "internal/resource/system"},
 	{path: "internal/catalog", root: "the one list of all resources"},
 	{path: "internal/machine"},
@@ -82,6 +83,7 @@ const maxImports = 8
 
 var layerExceptions = []exception{
 	{"fan-out", "internal/machine", "apply is where the envelope, access, receipts and tables meet"},
+	{"fan-out", "internal/engine", "the door puts registry, log, policies and clock together; gateways then need nothing else"},
 	{"fan-out", "internal/resource/queue", "rows, delivery tokens, protected fields and limits meet in one claim"},
 }
 

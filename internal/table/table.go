@@ -82,10 +82,30 @@ type Table[K, V any] struct {
 type Info struct {
 	ID   ID
 	Name string
+	// Read decodes a row, so that a person can be shown it. The error is a
+	// *Damage.
+	Read func(key, value []byte) (k, v any, err error)
 }
 
 // Info names the table.
-func (t *Table[K, V]) Info() Info { return Info{t.ID, t.Name} }
+func (t *Table[K, V]) Info() Info {
+	return Info{t.ID, t.Name, func(key, value []byte) (any, any, error) { return erase(t.row(key, value)) }}
+}
+
+func erase[K, V any](k K, v *V, err error) (any, any, error) { return k, v, err }
+
+// row decodes a row. Nothing of the result aliases key or value.
+func (t *Table[K, V]) row(key, value []byte) (k K, v *V, err error) {
+	kr := codec.NewKeyReader(key[1:])
+	k, v = t.ParseKey(&kr), new(V)
+	if err := kr.End(); err != nil {
+		return k, nil, &Damage{t.Name, append([]byte(nil), key...), err}
+	}
+	if err := t.Decode(append([]byte(nil), value...), v); err != nil {
+		return k, nil, &Damage{t.Name, append([]byte(nil), key...), err}
+	}
+	return k, v, nil
+}
 
 // Bytes is the whole key of a row.
 func (t *Table[K, V]) Bytes(k K) []byte {
@@ -116,16 +136,8 @@ func (t *Table[K, V]) Get(r kv.Reader, k K) (v V, ok bool, err error) {
 // unchanged. The result is shared with others: it must not be changed. nil
 // means absent.
 func (t *Table[K, V]) Shared(r kv.Reader, k K) (*V, error) {
-	tx, isTx := r.(*kv.Tx)
-	if !isTx {
-		v, ok, err := t.Get(r, k)
-		if err != nil || !ok {
-			return nil, err
-		}
-		return &v, nil
-	}
 	key := t.Bytes(k)
-	d, err := tx.Shared(key, func(b []byte) (any, error) {
+	d, err := r.Shared(key, func(b []byte) (any, error) {
 		v := new(V)
 		if err := t.Decode(b, v); err != nil {
 			return nil, &Damage{t.Name, key, err}
@@ -201,16 +213,11 @@ func (t *Table[K, V]) Scan(r kv.Reader, rg Range, fn func(k K, v *V) (more bool,
 		}
 	}
 	return r.Scan(lower, upper, rg.Reverse, func(key, value []byte) (bool, error) {
-		kr := codec.NewKeyReader(key[1:])
-		k := t.ParseKey(&kr)
-		if err := kr.End(); err != nil {
-			return false, &Damage{t.Name, append([]byte(nil), key...), err}
+		k, v, err := t.row(key, value)
+		if err != nil {
+			return false, err
 		}
-		var v V
-		if err := t.Decode(append([]byte(nil), value...), &v); err != nil {
-			return false, &Damage{t.Name, append([]byte(nil), key...), err}
-		}
-		return fn(k, &v)
+		return fn(k, v)
 	})
 }
 

@@ -23,7 +23,7 @@ func Start(e *engine.Engine, logger *slog.Logger) *Service {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{cancel: cancel}
 	for shard := uint16(0); shard <= e.Shards(); shard++ {
-		s.wg.Go(func() { serve(ctx, e, shard, logger) })
+		s.wg.Go(func() { serve(ctx, engine.Chores{Engine: e}, shard, logger) })
 	}
 	return s
 }
@@ -35,7 +35,7 @@ func (s *Service) Close() {
 }
 
 // serve sleeps until the shard's next due instant, or until that moved earlier.
-func serve(ctx context.Context, e *engine.Engine, shard uint16, logger *slog.Logger) {
+func serve(ctx context.Context, e engine.Chores, shard uint16, logger *slog.Logger) {
 	for {
 		due, changed := e.NextDue(shard)
 		wait := time.Hour

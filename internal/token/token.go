@@ -4,8 +4,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"hash"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/keyload/keyload/fault"
 )
@@ -39,7 +41,25 @@ type Keys [][]byte
 // concurrent use.
 type Sealer struct {
 	incarnation [16]byte
-	keys        Keys
+	keys        []*macs
+}
+
+// macs makes codes with one key. A keyed hash costs more to make than to use,
+// so finished ones are kept.
+type macs struct{ pool sync.Pool }
+
+func newMACs(key []byte) *macs {
+	return &macs{sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+}
+
+// append appends the code of text.
+func (m *macs) append(dst, text []byte) []byte {
+	h := m.pool.Get().(hash.Hash)
+	defer m.pool.Put(h)
+	h.Reset()
+	h.Write(text)
+	var sum [sha256.Size]byte
+	return append(dst, h.Sum(sum[:0])[:macBytes]...)
 }
 
 // NewSealer needs at least one key, and every key of at least 32 bytes.
@@ -47,7 +67,11 @@ func NewSealer(incarnation [16]byte, keys Keys) *Sealer {
 	if len(keys) == 0 || slices.ContainsFunc(keys, func(k []byte) bool { return len(k) < 32 }) {
 		panic("token: a sealer needs keys of 32 bytes")
 	}
-	return &Sealer{incarnation, keys}
+	s := &Sealer{incarnation: incarnation}
+	for _, k := range keys {
+		s.keys = append(s.keys, newMACs(slices.Clone(k)))
+	}
+	return s
 }
 
 // Seal returns the token of the claims: base64url of version, purpose,
@@ -58,14 +82,8 @@ func (s *Sealer) Seal(p Purpose, claims []byte) string {
 	b = append(b, formVersion, byte(p))
 	b = append(b, s.incarnation[:]...)
 	b = append(b, claims...)
-	b = append(b, mac(s.keys[0], b)...)
+	b = s.keys[0].append(b, b)
 	return encoding.EncodeToString(b)
-}
-
-func mac(key, text []byte) []byte {
-	h := hmac.New(sha256.New, key)
-	h.Write(text)
-	return h.Sum(nil)[:macBytes]
 }
 
 // Open verifies a token and returns its claims. Errors: Validation for a text
@@ -87,8 +105,9 @@ func (s *Sealer) Open(p Purpose, text string) ([]byte, error) {
 			"the token belongs to another history of this store (it was restored since, or the token is of another store)")
 	}
 	body, code := b[:len(b)-macBytes], b[len(b)-macBytes:]
+	var own [macBytes]byte
 	for _, k := range s.keys {
-		if hmac.Equal(mac(k, body), code) {
+		if hmac.Equal(k.append(own[:0], body), code) {
 			return body[headBytes:], nil
 		}
 	}

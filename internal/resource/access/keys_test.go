@@ -30,7 +30,7 @@ type node struct {
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	n := &node{t: t, fs: vfs.NewMem(), now: time.UnixMilli(1_800_000_000_000)}
+	n := &node{t: t, fs: vfs.NewMem(), now: time.Now().Truncate(time.Millisecond)}
 	n.open()
 	t.Cleanup(n.close)
 	return n

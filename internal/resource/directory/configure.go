@@ -9,7 +9,6 @@ import (
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/changes"
 	"github.com/keyload/keyload/internal/table"
-	"github.com/keyload/keyload/internal/wire"
 )
 
 // Checks are rules of a kind's policy that its own package knows, such as "the
@@ -108,7 +107,7 @@ func nextNumber(r kv.Reader, shard uint16) (uint32, error) {
 // Install writes a changed definition into a data shard.
 func Install(c *op.Ctx, record []byte) error {
 	var r api.Resource
-	if err := wire.DecodeLog(record, &r); err != nil {
+	if err := table.DecodeCBOR(record, &r); err != nil {
 		return err
 	}
 	byName.Put(c.Tx, Name{c.Space.Shard, r.Tenant, r.Database, r.Name}, &r)

@@ -8,7 +8,6 @@ import (
 	"github.com/keyload/keyload/internal/resource/changes"
 	"github.com/keyload/keyload/internal/resource/partitions"
 	"github.com/keyload/keyload/internal/table"
-	"github.com/keyload/keyload/internal/wire"
 )
 
 // Deleting a resource goes in steps that survive a restart at any point:
@@ -121,7 +120,7 @@ var deletions = table.Table[numberKey, deletion]{
 // Forget is step 4 in a data shard.
 func Forget(c *op.Ctx, record []byte) error {
 	var f forgotten
-	if err := wire.DecodeLog(record, &f); err != nil {
+	if err := table.DecodeCBOR(record, &f); err != nil {
 		return err
 	}
 	shard := c.Space.Shard

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
 )
 
@@ -136,14 +137,16 @@ func TestCase047_AMissingBodyIsNamedAndStopsOnlyItsMessage(t *testing.T) {
 		bodies.Delete(c.Tx, seqKey{b.owner(), 5})
 		return nil
 	})
-	f := b.refused("Corruption/body_missing", func() error {
-		_, err := b.tryReceive(api.QueuesReceiveRequest{MaxMessages: 10})
-		return err
-	})
-	if f.Facts["messageId"] != "m0000005" {
-		t.Errorf("facts: %v", f.Facts)
+	if _, err := ask(b, api.QueuesInspect, &api.QueuesInspectRequest{Lane: b.lane(), MessageID: "m0000005", IncludePayload: true}); code(err) != "Corruption/body_missing" {
+		t.Errorf("inspect: %v", err)
 	}
-	_, err := b.commit(api.Mutation{CancelMessage: &api.CancelMessage{Queue: "work", MessageID: "m0000005", ExpectedStateVersion: 1, ExpectedDeliveryGeneration: 1}})
+	// Damage stops the shard at the receive that meets it, and is named.
+	err := b.fatal(api.QueuesReceive.Operation, &api.QueuesReceiveRequest{RequestID: b.id(), Lane: b.lane(), MaxMessages: 10})
+	if f := fault.From(err); f == nil || f.Code != fault.Corruption || f.Facts["messageId"] != "m0000005" || f.Facts["queue"] != "work" {
+		t.Fatalf("receive: %v", err)
+	}
+	b.restart() // and the message can be taken out of the way
+	_, err = b.commit(api.Mutation{CancelMessage: &api.CancelMessage{Queue: "work", MessageID: "m0000005", ExpectedStateVersion: 1, ExpectedDeliveryGeneration: 1}})
 	b.must(err)
 	if r := b.receive(10); len(r.Deliveries) != 9 {
 		t.Errorf("received %d of the other 9", len(r.Deliveries))

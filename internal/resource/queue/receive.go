@@ -259,7 +259,8 @@ func render(l *lane, d *api.Delivery, id string, m *message, who *Claims) error 
 	return err
 }
 
-// bodyMissing stops only this message: cancelling it lets the others through.
+// bodyMissing is damage: it stops the shard where it is met. Once the store is
+// open again, cancelling the message lets the others through.
 func bodyMissing(queue, id string) error {
 	return fault.New(fault.Corruption, "body_missing", "the content of message %q in queue %q is not stored; check the store, and cancel the message to let the others through", id, queue).
 		With("queue", "%s", queue).With("messageId", "%s", id)
