@@ -63,7 +63,7 @@ type Delivery struct {
 	Attempt            int64             `json:"attempt" cbor:"7,keyasint" doc:"how often the message was claimed, this time included"`
 	LeaseUntil         Time              `json:"leaseUntil" cbor:"8,keyasint" doc:"instant from which another worker may get the message"`
 	DeliveryGeneration uint64            `json:"deliveryGeneration" cbor:"9,keyasint" doc:"rises when the message is redriven"`
-	LeaseVersion       uint64            `json:"leaseVersion" cbor:"10,keyasint" doc:"rises with every claim and renewal"`
+	LeaseVersion       uint64            `json:"leaseVersion" cbor:"10,keyasint" doc:"rises with every claim and renewal; never given twice in a lane"`
 	OrderingKey        string            `json:"orderingKey,omitzero" cbor:"11,keyasint,omitempty" doc:"the message's ordering key"`
 	EnqueuedAt         Time              `json:"enqueuedAt" cbor:"12,keyasint" doc:"logged time at which the message was stored"`
 	Redacted           []string          `json:"redacted,omitempty" cbor:"13,keyasint,omitempty" doc:"JSON pointers of the fields the caller may not see"`
@@ -77,7 +77,7 @@ type MessageInfo struct {
 	State              MessageState      `json:"state" cbor:"3,keyasint" enum:"scheduled,ready,leased,acked,deadLettered,pendingDeadLetter,expired,cancelled" doc:"where the message is in its life"`
 	StateVersion       uint64            `json:"stateVersion" cbor:"4,keyasint" doc:"rises with every change of the message"`
 	DeliveryGeneration uint64            `json:"deliveryGeneration" cbor:"5,keyasint" doc:"rises when the message is redriven"`
-	LeaseVersion       uint64            `json:"leaseVersion,omitzero" cbor:"6,keyasint,omitempty" doc:"rises with every claim and renewal"`
+	LeaseVersion       uint64            `json:"leaseVersion,omitzero" cbor:"6,keyasint,omitempty" doc:"rises with every claim and renewal; never given twice in a lane"`
 	Attempts           int64             `json:"attempts" cbor:"7,keyasint" doc:"claims in this delivery generation"`
 	Failures           int64             `json:"failures" cbor:"8,keyasint" doc:"nacks in this delivery generation"`
 	LeaseLosses        int64             `json:"leaseLosses" cbor:"9,keyasint" doc:"leases that ran out in this delivery generation"`

@@ -199,3 +199,99 @@ func kindOf(name string) string {
 	}
 	return strings.TrimRight(strings.Split(name, ".")[0], "-0123456789")
 }
+
+// twoTables makes a store whose two tables hold rows of the same range, and
+// changes a byte in the middle of one of them.
+func twoTables(t *testing.T) *entries {
+	t.Helper()
+	mem := vfs.NewCrashableMem()
+	e := newEntries(t, mem, 300)
+	for range 2 {
+		for range 40 {
+			e.must(e.write())
+		}
+		e.tx.Begin()
+		e.tx.Put([]byte("a"), []byte("in both"))
+		e.tx.Put([]byte("z"), []byte("in both"))
+		p, err := e.tx.Commit()
+		e.must(err)
+		e.must(errors.Join(p.Wait(), e.store.Flush()))
+	}
+	e.close()
+	names, err := mem.List("db")
+	e.must(err)
+	slices.Sort(names)
+	first := names[slices.IndexFunc(names, func(n string) bool { return kindOf(n) == "sst" })]
+	_, size := copyOf(t, mem, first)
+	flip(t, mem, first, size/4)
+	e.store, err = Open("db", Options{FS: mem, CacheBytes: 1 << 20})
+	e.must(err)
+	e.tx = e.store.NewTx()
+	return e
+}
+
+func TestDamageThatAReadMeetsIsTheAnswerOfThatReadAlone(t *testing.T) {
+	e := twoTables(t)
+	snap := e.store.NewSnapshot()
+	damaged := 0
+	for i := range 40 {
+		if _, _, err := snap.Get(entryKey(i, 0)); errors.Is(err, ErrCorrupt) {
+			damaged++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if damaged == 0 {
+		t.Fatal("no read met the damage: the test tests nothing")
+	}
+	for i := 40; i < 80; i++ {
+		if _, ok, err := snap.Get(entryKey(i, 0)); err != nil || !ok {
+			t.Errorf("a row elsewhere: %v, %v", ok, err)
+		}
+	}
+	if err := e.store.Err(); err != nil {
+		t.Errorf("the store stopped: %v", err)
+	}
+	e.must(e.write())
+	e.must(snap.Close())
+	e.close()
+}
+
+func TestDamageThatACompactionMeetsStopsTheStore(t *testing.T) {
+	e := twoTables(t)
+	err := e.store.Compact([]byte("a"), []byte("zz"))
+	if !errors.Is(err, ErrCorrupt) || !errors.Is(e.store.Err(), ErrCorrupt) || !errors.Is(e.store.Err(), ErrFailed) {
+		t.Errorf("the compaction says %v, the store %v", err, e.store.Err())
+	}
+	if err := e.write(); !errors.Is(err, ErrFailed) {
+		t.Errorf("a write says %v", err)
+	}
+	e.close()
+}
+
+func TestAMarkIsReadBackAndNothingElseIsTakenForOne(t *testing.T) {
+	batch := func(op ...byte) []byte { return append(make([]byte, 12), op...) }
+	m := mark{300, 1 << 40, 7, 0}
+	encoded := m.append(nil)
+	record := batch(append([]byte{3, byte(len(encoded))}, encoded...)...)
+	if got, ok := markOf(append(record, "a row"...)); !ok || got != m {
+		t.Errorf("it came back as %+v, %v", got, ok)
+	}
+	for n := range record {
+		if got, ok := markOf(record[:n]); ok {
+			t.Errorf("%d of its %d bytes were taken for %+v", n, len(record), got)
+		}
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 10_000 {
+		b := make([]byte, rng.IntN(40))
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		markOf(b)
+		if got, ok := markOf(batch(append([]byte{1}, b...)...)); ok {
+			t.Errorf("a write was taken for %+v", got)
+		}
+		markOf(batch(append([]byte{3}, b...)...)) // does not panic
+	}
+}

@@ -168,9 +168,17 @@ func (m *model) get(t *rapid.T) {
 func (m *model) shared(t *rapid.T) {
 	k := modelKey.Draw(t, "k")
 	want, there := m.visible()[k]
-	d, err := m.tx.Shared([]byte(k), decodeRow)
+	m.sharedAs(t, m.tx, k, want, there)
+	if m.pinned != nil {
+		want, there = m.pinnedAs[k]
+		m.sharedAs(t, m.pinned, k, want, there)
+	}
+}
+
+func (m *model) sharedAs(t *rapid.T, r Reader, k, want string, there bool) {
+	d, err := r.Shared([]byte(k), decodeRow)
 	if err != nil || (d != nil) != there || there && d.(*row).text != want {
-		t.Fatalf("Shared(%q) = %v, %v; want %q, %v", k, d, err, want, there)
+		t.Fatalf("%T: Shared(%q) = %v, %v; want %q, %v", r, k, d, err, want, there)
 	}
 }
 

@@ -79,7 +79,7 @@ type Outcome struct {
 // answer otherwise, so the shard stops.
 func (o *Outcome) refuse(err error) {
 	var f *fault.Error
-	if errors.As(err, &f) && f.Code != fault.Corruption && !errors.Is(err, kv.ErrCorrupt) {
+	if errors.As(err, &f) && f.Reason != wire.Undecodable && !errors.Is(err, kv.ErrCorrupt) {
 		o.Err = f
 		return
 	}

@@ -166,8 +166,8 @@ func (s *shower) list(name string, v reflect.Value) string {
 	return "[" + strings.Join(parts, " ") + "]"
 }
 
-// bytes shows texts as they are, hashes by what they stand for, and of anything
-// else only its length.
+// bytes shows texts as they are and hashes by what they stand for. Of anything
+// else it says nothing: the digest covers it.
 func (s *shower) bytes(name string, raw []byte) string {
 	if len(raw) == 16 {
 		if id, ok := s.b.idText[uuid.UUID(raw).String()]; ok {
@@ -185,7 +185,7 @@ func (s *shower) bytes(name string, raw []byte) string {
 	if printable(string(raw)) {
 		return s.b.readable(string(raw))
 	}
-	return fmt.Sprintf("(%d bytes)", len(raw))
+	return "(binary)"
 }
 
 // text shows a text, or the owner that a due row holds as one.

@@ -57,13 +57,17 @@ func must[T any](mode T, err error) T {
 // on every machine and in every version that knows the same fields.
 func EncodeLog(v any) ([]byte, error) { return encoding.Marshal(v) }
 
+// Undecodable is the reason of the Corruption that DecodeLog answers. It is
+// never a rejection: the state machine stops at it.
+const Undecodable = "undecodable"
+
 // DecodeLog reads what EncodeLog wrote into *ptr. Anything else — an unknown
 // field, a repeated key, an indefinite length, a tag, invalid UTF-8, bytes after
 // the value — is Corruption.
 func DecodeLog(b []byte, ptr any) error {
 	if err := strict.Unmarshal(b, ptr); err != nil {
 		_, what := describeCBOR(err)
-		return fault.New(fault.Corruption, "undecodable", "a stored value cannot be decoded: it %s", what)
+		return fault.New(fault.Corruption, Undecodable, "a stored value cannot be decoded: it %s", what)
 	}
 	return nil
 }

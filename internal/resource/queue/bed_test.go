@@ -240,20 +240,6 @@ func (b *bed) entry(cmd machine.Command) machine.Outcome {
 	return outs[0]
 }
 
-// fatal applies a command that must stop the shard, and returns why.
-func (b *bed) fatal(o *api.Operation, req any) error {
-	b.t.Helper()
-	api.ApplyDefaults(req)
-	fingerprint, encoded, err := wire.Fingerprint(o.Number, req)
-	b.must(err)
-	cmd := machine.NewCommand(o, machine.Identity{ID: [16]byte{1}, Principal: b.who, Partition: b.place, Hash: partitions.Hash(b.place)}, fingerprint, encoded, req)
-	_, _, _, err = b.m.Apply(&machine.Entry{At: b.now, Seed: b.seed, Epoch: 1, Commands: []machine.Command{cmd}})
-	if err == nil {
-		b.t.Fatalf("%s did not stop the shard", o.Name)
-	}
-	return err
-}
-
 // tick lets due work happen until nothing is due, as the due service would.
 func (b *bed) tick() {
 	b.t.Helper()

@@ -92,7 +92,7 @@ func renew(l *lane, id string, m *message, until int64) {
 		m.Lease.Size = 1
 	}
 	b.ids = append(b.ids, id)
-	m.LeaseVersion++
+	m.LeaseVersion = b.batch
 	m.StateVersion++
 	l.head.First.Lease = earlier(l.head.First.Lease, until)
 	put(l, &messages, messageKey{l.owner, id}, m)

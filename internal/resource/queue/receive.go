@@ -223,7 +223,7 @@ func claim(l *lane, req *api.QueuesReceiveRequest, claims []found1) ([]api.Deliv
 		terms.Index = uint64(i)
 		x.m.Lease = terms
 		x.m.Attempts++
-		x.m.LeaseVersion++
+		x.m.LeaseVersion = terms.Batch
 		l.move(x.id, x.m, leased, 0)
 		row.IDs[i] = x.id
 		if err := render(l, &out[i], x.id, x.m, &who); err != nil {

@@ -59,7 +59,7 @@ type message struct {
 	Digest       [16]byte // of everything its producer said, for ifExists: return
 
 	ReadySeq     uint64 // place among the ready of its priority; kept while leased
-	LeaseVersion uint64
+	LeaseVersion uint64 // number of the lane's lease batch it was last in: unique in the lane, so a token of an id that is used again never holds
 	Attempts     uint64 // claims in this generation
 	Failures     uint64 // nacks in this generation
 	LeaseLosses  uint64 // leases that ran out in this generation

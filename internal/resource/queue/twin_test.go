@@ -215,7 +215,7 @@ func (w *twin) receive(n, lease int64, bytes int) (claims []*twinMessage, reason
 				w.batch++
 			}
 			m.attempts++
-			m.lease++
+			m.lease = uint64(w.batch)
 			w.become(m, api.StateLeased)
 			m.until, m.first, m.batch, m.index = w.now+lease*1000, w.now, w.batch, len(claims)
 			claims = append(claims, m)
@@ -312,7 +312,6 @@ func (w *twin) complete(g grip, item *api.CompleteItem, rows *[]*renewed) string
 			until = last
 		}
 		m.until = until
-		m.lease++
 		m.version++
 		w.join(m, rows)
 	}
@@ -331,6 +330,6 @@ func (w *twin) join(m *twinMessage, rows *[]*renewed) {
 		row = &renewed{until: m.until, batch: w.batch}
 		*rows = append(*rows, row)
 	}
-	m.batch, m.index = row.batch, row.count
+	m.batch, m.index, m.lease = row.batch, row.count, uint64(row.batch)
 	row.count++
 }
