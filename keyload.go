@@ -28,7 +28,8 @@ type Options struct {
 	Durability api.Durability
 	// CacheBytes is the memory for cached blocks; 0 is 64 MiB.
 	CacheBytes int64
-	// Clock is the wall clock; nil is the machine's. For tests.
+	// Clock is the wall clock; nil is the machine's. For tests: a clock that is
+	// given is believed whatever it says.
 	Clock func() time.Time
 	// Logger gets what the store has to say; nil discards it.
 	Logger *slog.Logger
@@ -95,8 +96,9 @@ func (db *DB) As(tenant, principal string) Session {
 // Engine is the door of the store, for gateways inside this module.
 func (db *DB) Engine() *engine.Engine { return db.engine }
 
-// Close ends waiting calls, makes everything answered durable and releases the
-// directory.
+// Close ends waiting calls, lets the others finish, and releases the directory.
+// Calls after it are refused with OwnershipLost (reason store_closed). Closing
+// again does nothing.
 func (db *DB) Close() error {
 	db.due.Close()
 	return errors.Join(db.engine.Close(), db.store.Close())

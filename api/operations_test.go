@@ -1,7 +1,6 @@
 package api
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,8 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+// rewrite says that the golden files are to be written anew: make golden.
+var rewrite = os.Getenv("KEYLOAD_REWRITE") != ""
 
 // structs lists every struct type of this package that the operations reach,
 // requests first, each once.
@@ -81,7 +81,7 @@ func TestThePublishedNamesAndNumbersAreTheRecordedOnes(t *testing.T) {
 		}
 	}
 	path := filepath.Join("testdata", "operations.golden")
-	if *rewrite {
+	if rewrite {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestThePublishedNamesAndNumbersAreTheRecordedOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := b.String(); got != string(want) {
-		t.Errorf("names, numbers or bounds differ from %s, first at:\n%s\nread the difference, then: go test ./api -rewrite", path, firstDifference(got, string(want)))
+		t.Errorf("names, numbers or bounds differ from %s, first at:\n%s\nread the difference, then: make golden", path, firstDifference(got, string(want)))
 	}
 }
 

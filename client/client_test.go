@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -354,6 +356,7 @@ func TestSessionsRunOverTLSAlsoWhereTheServerSpeaksHTTP2(t *testing.T) {
 	check(t, err)
 	front := httptest.NewUnstartedServer(g)
 	front.EnableHTTP2 = true
+	front.Config.ErrorLog = log.New(io.Discard, "", 0) // of the stranger below
 	front.StartTLS()
 	defer front.Close()
 	trust := &tls.Config{RootCAs: front.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}

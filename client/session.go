@@ -33,6 +33,7 @@ type session struct {
 
 	mu      sync.Mutex
 	calls   map[uint32]*pending
+	free    []*pending // for reuse; a pool of all sessions would carry channels into other synctest bubbles
 	next    uint32
 	err     error
 	leaving bool // the server answers no further calls
@@ -44,8 +45,6 @@ type pending struct {
 	kind     frame.Kind    // Result or Fault; 0 when the connection was lost
 	body     *frame.Buffer
 }
-
-var pendings = sync.Pool{New: func() any { return &pending{answered: make(chan struct{}, 1)} }}
 
 func newSession(conn net.Conn, body io.ReadWriteCloser, calls int) *session {
 	s := &session{
@@ -82,18 +81,15 @@ func (s *session) call(ctx context.Context, r request, resp any) error {
 		return unreachable("the connection was lost")
 	}
 	defer func() { <-s.room }()
-	p := pendings.Get().(*pending)
-	p.kind, p.body = 0, nil
-	id, ok := s.register(p)
-	if !ok {
-		pendings.Put(p)
+	id, p := s.register()
+	if p == nil {
 		return unreachable("the connection was lost")
 	}
 	var number [frame.OperationBytes]byte
 	binary.BigEndian.PutUint16(number[:], r.op.Number)
 	if err := s.out.Send(frame.Call, id, number[:], r.body); err != nil {
 		if s.forget(id, p) {
-			pendings.Put(p)
+			s.recycle(p)
 		}
 		return unreachable("the connection was lost")
 	}
@@ -126,7 +122,7 @@ func (s *session) abandon(id uint32, p *pending, r request) bool {
 // answer reads what came and gives the pending call back.
 func (s *session) answer(p *pending, r request, resp any) error {
 	kind, body := p.kind, p.body
-	pendings.Put(p)
+	s.recycle(p)
 	switch kind {
 	case frame.Result:
 		defer body.Release()
@@ -138,11 +134,12 @@ func (s *session) answer(p *pending, r request, resp any) error {
 	return lost(r, "connection_lost", "the connection was lost before the answer came")
 }
 
-func (s *session) register(p *pending) (uint32, bool) {
+// register gives a call its id; nil when the session takes no calls any more.
+func (s *session) register() (uint32, *pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil || s.leaving {
-		return 0, false
+		return 0, nil
 	}
 	for {
 		s.next++
@@ -150,8 +147,22 @@ func (s *session) register(p *pending) (uint32, bool) {
 			break
 		}
 	}
+	var p *pending
+	if n := len(s.free); n > 0 {
+		p, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		p = &pending{answered: make(chan struct{}, 1)}
+	}
 	s.calls[s.next] = p
-	return s.next, true
+	return s.next, p
+}
+
+// recycle keeps a call that is over for the next one.
+func (s *session) recycle(p *pending) {
+	p.kind, p.body = 0, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, p)
 }
 
 // forget takes a call out that nobody waits for any more. It says whether the
@@ -167,7 +178,7 @@ func (s *session) forget(id uint32, p *pending) (answered bool) {
 		<-p.answered
 		return true
 	}
-	pendings.Put(p)
+	s.recycle(p)
 	return false
 }
 

@@ -23,9 +23,10 @@ func (a *admission) enter(tenant string, bytes int, urgent bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	maxCount, maxBytes := limits.AdmittedCommands, limits.AdmittedBytes
+	ownCount, ownBytes := maxCount/2, maxBytes/2
 	if urgent {
-		maxCount += limits.AdmissionReserve
-		maxBytes += limits.AdmissionReserve * 64 << 10
+		maxCount, maxBytes = maxCount+limits.AdmissionReserve, maxBytes+limits.AdmissionReserveBytes
+		ownCount, ownBytes = ownCount+limits.AdmissionReserve, ownBytes+limits.AdmissionReserveBytes
 	}
 	s := a.tenants[tenant]
 	switch {
@@ -33,8 +34,10 @@ func (a *admission) enter(tenant string, bytes int, urgent bool) error {
 		return busy("admission_commands", "the node has %d commands waiting, its limit", a.count)
 	case a.bytes+bytes > maxBytes:
 		return busy("admission_bytes", "the node has %d bytes of commands waiting; its limit is %d", a.bytes, maxBytes)
-	case !urgent && (s.count+1 > maxCount/2 || s.bytes+bytes > maxBytes/2):
+	case s.count+1 > ownCount:
 		return busy("admission_tenant", "the tenant has %d commands waiting, half of what the node takes", s.count)
+	case s.bytes+bytes > ownBytes:
+		return busy("admission_tenant", "the tenant has %d bytes of commands waiting; half of what the node takes is %d", s.bytes, ownBytes)
 	}
 	if a.tenants == nil {
 		a.tenants = map[string]share{}

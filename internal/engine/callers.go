@@ -64,7 +64,11 @@ func (e *Engine) Authenticate(ctx context.Context, apiKey string) (*Caller, erro
 	if ok && (id.ExpiresAt == 0 || int64(id.ExpiresAt) > e.clock.millis()) {
 		return &Caller{id.Tenant, id.Principal}, nil
 	}
-	var err error
+	err := e.enter()
+	if err != nil {
+		return nil, e.public(err, "")
+	}
+	defer e.calls.Done()
 	if e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) error {
 		id, err = access.Authenticate(s, system.CatalogShard, apiKey, e.clock.millis())
 		return err
@@ -111,15 +115,7 @@ func (e *Engine) policy(ctx context.Context, who *Caller) (*api.Principal, error
 }
 
 // read runs fn on a snapshot of a shard and returns once everything it can have
-// seen is durable.
+// seen is durable. fn may run twice; the last run counts.
 func (e *Engine) read(ctx context.Context, shard uint16, fn func(*kv.Snapshot) error) error {
-	s := e.store.NewSnapshot()
-	err := fn(s)
-	if cerr := s.Close(); err == nil {
-		err = cerr
-	}
-	if berr := e.log.Barrier(ctx, shard); berr != nil {
-		return berr
-	}
-	return err
+	return e.log.Read(ctx, shard, fn)
 }

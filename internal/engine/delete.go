@@ -8,6 +8,7 @@ import (
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/resource/partitions"
 	"github.com/keyload/keyload/internal/table"
 	"github.com/keyload/keyload/internal/wire"
@@ -32,26 +33,56 @@ func (c deletion) run(ctx context.Context) (any, error) {
 	if known {
 		return c.write(ctx)
 	}
-	r, err := s.freeze(ctx, c.req, true)
-	if err != nil {
+	if err := c.look(ctx); err != nil {
 		return nil, err
 	}
-	// The look goes on after a caller left: a frozen resource must thaw.
-	steady := context.WithoutCancel(ctx)
-	holds, err := c.holds(steady, r)
-	if err == nil {
-		c.req.HoldsRows = holds
-		if c.command.Request, err = wire.EncodeLog(c.req); err == nil {
-			var resp any
-			if resp, err = c.write(steady); err == nil {
-				return resp, nil
-			}
-		}
+	// From the freeze on nothing ends early because a caller left: what is frozen
+	// must be deleted or thaw.
+	ctx = context.WithoutCancel(ctx)
+	resp, err := c.frozen(ctx, s)
+	if err == nil || fault.CodeOf(err) == fault.NotFound {
+		return resp, err
 	}
-	if _, terr := s.freeze(steady, c.req, false); terr != nil && fault.CodeOf(terr) != fault.NotFound {
+	if _, terr := s.freeze(ctx, c.req, false); terr != nil && fault.CodeOf(terr) != fault.NotFound {
 		c.logger.Error("a resource stays frozen until the store is opened again", "resource", c.req.Name, "error", terr.Error())
 	}
 	return nil, err
+}
+
+// look refuses what can be refused without stopping anybody's work.
+func (c deletion) look(ctx context.Context) error {
+	var r *api.Resource
+	err := c.read(ctx, c.shard, func(s *kv.Snapshot) (err error) {
+		r, err = directory.Lookup(s, c.shard, c.req.Tenant, c.req.Database, c.req.Name)
+		return err
+	})
+	if err != nil || r == nil {
+		return err // the state machine answers NotFound
+	}
+	if err := directory.Deletable(r, c.req); err != nil || c.req.Purge {
+		return err
+	}
+	holds, err := c.holds(ctx, r)
+	if err == nil && holds {
+		err = directory.NotEmpty(r)
+	}
+	return err
+}
+
+// frozen looks again, now that nothing can be written, and deletes.
+func (c deletion) frozen(ctx context.Context, s spread) (any, error) {
+	f, err := s.freeze(ctx, c.req, true)
+	if err != nil {
+		return nil, err
+	}
+	if c.req.HoldsRows, err = c.holds(ctx, &f.Resource); err != nil {
+		return nil, err
+	}
+	c.req.Fence = f.Fence
+	if c.command.Request, err = wire.EncodeLog(c.req); err != nil {
+		return nil, err
+	}
+	return c.write(ctx)
 }
 
 // holds says whether any partition has a row of the resource.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/google/uuid"
 
@@ -35,6 +36,10 @@ func (e *Engine) Do(ctx context.Context, who *Caller, o *api.Operation, req any)
 		return nil, e.public(fault.New(fault.NotFound, "unknown_operation", "there is no operation %s here", o.Name), id)
 	}
 	c := &call{Engine: e, h: h, req: req, who: who}
+	if err := e.enter(); err != nil {
+		return nil, e.public(err, id)
+	}
+	defer e.calls.Done()
 	resp, err := c.do(ctx)
 	if err != nil {
 		return nil, e.public(err, id)
@@ -68,6 +73,7 @@ func (c *call) do(ctx context.Context) (any, error) {
 	if c.h.Run != nil {
 		return c.waiting(ctx, c.query)
 	}
+	c.own()
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
@@ -82,17 +88,7 @@ func validate(req any) error {
 	if len(violations) == 0 {
 		return nil
 	}
-	v := violations[0]
-	where := v.Path
-	if where == "" {
-		where = "the request"
-	}
-	f := fault.New(fault.Validation, "invalid_request", "%s %s", where, v.Message)
-	if len(violations) > 1 {
-		f.Detail = fmt.Sprintf("%s, and %d more", f.Detail, len(violations)-1)
-	}
-	f.Violations = violations
-	return f
+	return api.ValidationError(violations)
 }
 
 // route finds the shard and the place that evaluate the request.
@@ -126,6 +122,14 @@ func (c *call) authorize(ctx context.Context) error {
 	}
 	c.scope.Principal = p
 	return nil
+}
+
+// own makes the request the call's own, since the door may fill fields of it:
+// the caller can send what it has again.
+func (c *call) own() {
+	r := reflect.New(c.h.Op.Request)
+	r.Elem().Set(reflect.ValueOf(c.req).Elem())
+	c.req = r.Interface()
 }
 
 // prepare gives the command its identity and its one encoding.
@@ -174,6 +178,9 @@ func (c *call) write(ctx context.Context) (any, error) {
 	if ctx.Err() != nil {
 		return nil, fault.New(fault.Cancelled, "cancelled", "the caller went away before the command was submitted; nothing happened")
 	}
+	if err := c.log.Failure(c.shard); err != nil {
+		return nil, err
+	}
 	if err := c.trustClock(c.shard); err != nil {
 		return nil, err
 	}
@@ -187,8 +194,12 @@ func (c *call) write(ctx context.Context) (any, error) {
 	if err := c.admission.enter(c.who.tenant, size, c.h.Urgent); err != nil {
 		return nil, err
 	}
-	out, err := c.log.Propose(ctx, c.shard, c.command)
-	c.admission.leave(c.who.tenant, size)
+	if c.h.Op.Scope == api.CatalogScope {
+		ctx = context.WithoutCancel(ctx) // a change must reach every shard though its caller left
+	}
+	// The place is given back when the command is answered, not when its caller
+	// leaves: until then it takes memory.
+	out, err := c.log.Propose(ctx, c.shard, c.command, func() { c.admission.leave(c.who.tenant, size) })
 	if c.h.Op.Scope == api.CatalogScope {
 		c.callers.forget()
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -55,7 +56,10 @@ type Engine struct {
 	admission admission
 	callers   callers
 	closing   chan struct{}
-	propagate chan struct{} // holds one value: the right to bring changes to the shards
+	gate      sync.Mutex // guards closed, and calls against it
+	closed    bool
+	calls     sync.WaitGroup // calls under way
+	propagate chan struct{}  // holds one value: the right to bring changes to the shards
 	started   time.Time
 	logger    *slog.Logger
 }
@@ -167,11 +171,30 @@ func OpenFault(dir string, err error) error {
 	return fault.New(fault.RecoveryRequired, "open_failed", "%v", err)
 }
 
-// Close ends long polls, answers what is in flight and stops the shards. It
-// does not close the store.
+// Close ends long polls, lets the calls under way finish, and stops the shards.
+// Later calls are refused. It does not close the store.
 func (e *Engine) Close() error {
+	e.gate.Lock()
+	again := e.closed
+	e.closed = true
+	e.gate.Unlock()
+	if again {
+		return nil
+	}
 	close(e.closing)
+	e.calls.Wait()
 	return e.log.Close()
+}
+
+// enter counts a call under way; calls.Done must be called after it.
+func (e *Engine) enter() error {
+	e.gate.Lock()
+	defer e.gate.Unlock()
+	if e.closed {
+		return fault.New(fault.OwnershipLost, "store_closed", "the store is closed; nothing happened")
+	}
+	e.calls.Add(1)
+	return nil
 }
 
 // Ready is nil when the node accepts work, else why it does not.
@@ -209,7 +232,11 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 		st := e.log.Status(i)
 		sh := api.ShardStatus{
 			Shard: uint32(i), Catalog: i == system.CatalogShard, Position: st.Position, DurablePosition: st.Durable,
-			Digest: fmt.Sprintf("%016x", st.Digest), LoggedTime: api.Time(st.Time), CatalogVersion: e.revision(i),
+			Digest: fmt.Sprintf("%016x", st.Digest), LoggedTime: api.Time(st.Time),
+		}
+		var err error
+		if sh.CatalogVersion, err = e.revision(i); err != nil {
+			e.logger.Error("catalog revision", "shard", i, "error", err.Error())
 		}
 		if st.Err != nil {
 			sh.Failure = st.Err.Error()
@@ -220,12 +247,8 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 }
 
 // revision is the catalog revision a shard has, applied entries included.
-func (e *Engine) revision(shard uint16) uint64 {
+func (e *Engine) revision(shard uint16) (uint64, error) {
 	s := e.store.NewSnapshot()
 	defer s.Close()
-	r, err := changes.Revision(s, shard)
-	if err != nil {
-		e.logger.Error("catalog revision", "shard", shard, "error", err.Error())
-	}
-	return r
+	return changes.Revision(s, shard)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,9 +26,15 @@ func (c *call) query(ctx context.Context) (resp any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.QuerySeconds*time.Second)
 	defer cancel()
 	err = c.read(ctx, c.shard, func(s *kv.Snapshot) error {
-		resp, err = c.h.Run(c.view(s), c.req)
+		resp, err = c.h.Run(c.view(s.Within(ctx)), c.req)
 		return err
 	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fault.New(fault.BudgetExceeded, "deadline", "the query ran for %d seconds, its limit; ask for less at once", limits.QuerySeconds)
+	case errors.Is(err, context.Canceled):
+		err = fault.New(fault.Cancelled, "cancelled", "the caller stopped waiting")
+	}
 	return resp, err
 }
 

@@ -34,7 +34,10 @@ func (e spread) run(ctx context.Context) error {
 		return fault.New(fault.UnknownWriteOutcome, "caller_left",
 			"the change is stored, and not known to have reached every shard; repeat it with the same command id")
 	}
-	newest := e.revision(system.CatalogShard)
+	newest, err := e.revision(system.CatalogShard)
+	if err != nil {
+		return err
+	}
 	var wg sync.WaitGroup
 	errs := make([]error, e.identity.Shards)
 	for i := range errs {
@@ -47,17 +50,20 @@ func (e spread) run(ctx context.Context) error {
 // bring installs what one shard lacks.
 func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
 	for {
-		has := e.revision(shard)
-		if has >= newest {
-			return nil
+		has, err := e.revision(shard)
+		if err != nil || has >= newest {
+			return err
 		}
 		req := &system.InstallRequest{CommandID: uuid.Must(uuid.NewV7()).String()}
-		err := e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) (err error) {
+		err = e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) (err error) {
 			req.Changes, err = changes.Since(s, system.CatalogShard, has, changesPerCommand)
 			return err
 		})
 		if err != nil {
 			return err
+		}
+		if len(req.Changes) == 0 {
+			return fault.New(fault.Corruption, "catalog_history", "the catalog is at change %d and has no change after %d", newest, has)
 		}
 		if _, err := e.internal(ctx, shard, system.Install.Operation, req.CommandID, req); err != nil {
 			return err
@@ -72,7 +78,7 @@ func (e spread) internal(ctx context.Context, shard uint16, o *api.Operation, id
 		return nil, err
 	}
 	cmd := machine.NewCommand(o, machine.Identity{ID: uuid.MustParse(id), Principal: access.System}, fingerprint, encoded, req)
-	out, err := e.log.Propose(ctx, shard, cmd)
+	out, err := e.log.Propose(ctx, shard, cmd, nil)
 	if err == nil && out.Err != nil {
 		err = out.Err
 	}
@@ -80,7 +86,7 @@ func (e spread) internal(ctx context.Context, shard uint16, o *api.Operation, id
 }
 
 // freeze stops or allows writing to a resource, in every shard.
-func (e spread) freeze(ctx context.Context, req *api.ResourcesDeleteRequest, frozen bool) (*api.Resource, error) {
+func (e spread) freeze(ctx context.Context, req *api.ResourcesDeleteRequest, frozen bool) (*directory.FreezeResponse, error) {
 	f := &directory.FreezeRequest{
 		CommandID: uuid.Must(uuid.NewV7()).String(),
 		Tenant:    req.Tenant, Database: req.Database, Name: req.Name, Frozen: frozen,
@@ -89,7 +95,7 @@ func (e spread) freeze(ctx context.Context, req *api.ResourcesDeleteRequest, fro
 	if err != nil {
 		return nil, err
 	}
-	return &resp.(*directory.FreezeResponse).Resource, e.run(ctx)
+	return resp.(*directory.FreezeResponse), e.run(ctx)
 }
 
 // thaw clears what a crash between the steps of a deletion left frozen, and

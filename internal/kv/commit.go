@@ -27,7 +27,9 @@ func (t *Tx) Commit() (*Pending, error) {
 	p := &Pending{store: t.store, batch: b}
 	var failed error
 	if m := t.store.disk.mark(); m != nil {
-		failed = b.LogData(m, nil)
+		if err := b.LogData(m, nil); err != nil {
+			return nil, firstError(err, b.Close())
+		}
 	}
 	t.writes.Scan(func(key string, w write) bool {
 		if w.encode != nil { // a row that no command's end has made
@@ -48,7 +50,7 @@ func (t *Tx) Commit() (*Pending, error) {
 		return failed == nil
 	})
 	if failed != nil {
-		return nil, failed
+		return nil, firstError(failed, b.Close())
 	}
 	t.writes.Clear()
 	t.undo, t.command = t.undo[:0], 0

@@ -68,4 +68,12 @@ func isLockError(err error) bool {
 		strings.Contains(text, "resource temporarily unavailable")
 }
 
-func background() context.Context { return context.Background() }
+// whileSound is a context that ends when the store stops: what waits for
+// background work then waits in vain.
+type whileSound struct {
+	context.Context
+	s *Store
+}
+
+func (c whileSound) Done() <-chan struct{} { return c.s.broken }
+func (c whileSound) Err() error            { return c.s.Err() }

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -40,6 +41,8 @@ type Reader interface {
 type Snapshot struct {
 	store *Store
 	snap  *pebble.Snapshot
+	lent  bool
+	ends  context.Context // scans stop when it does; nil is never
 	work  Work
 }
 
@@ -48,8 +51,26 @@ type Snapshot struct {
 // durable. Close it.
 func (s *Store) NewSnapshot() *Snapshot { return &Snapshot{store: s, snap: s.db.NewSnapshot()} }
 
+// Within makes long scans of the snapshot end with ctx, and returns it.
+func (s *Snapshot) Within(ctx context.Context) *Snapshot {
+	s.ends = ctx
+	return s
+}
+
+// lookEvery is how many rows a scan reads between looks at its context.
+const lookEvery = 256
+
+// Share makes another reader of the same state, for another goroutine. It must
+// not be used after s is closed.
+func (s *Snapshot) Share() *Snapshot { return &Snapshot{store: s.store, snap: s.snap, lent: true} }
+
 // Close releases the snapshot.
-func (s *Snapshot) Close() error { return s.snap.Close() }
+func (s *Snapshot) Close() error {
+	if s.lent {
+		return nil
+	}
+	return s.snap.Close()
+}
 
 // Work is what this snapshot's reads have cost so far.
 func (s *Snapshot) Work() Work { return s.work }
@@ -69,7 +90,9 @@ func (s *Snapshot) Scan(lower, upper []byte, reverse bool, fn func(key, value []
 	}
 	defer it.Close()
 	for ok := first(it, reverse); ok; ok = next(it, reverse) {
-		s.work.Scanned++
+		if s.work.Scanned++; s.ends != nil && s.work.Scanned%lookEvery == 0 && s.ends.Err() != nil {
+			return context.Cause(s.ends)
+		}
 		more, err := fn(it.Key(), it.Value())
 		if err != nil || !more {
 			return err

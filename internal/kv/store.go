@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,9 +24,10 @@ var ErrMissing = errors.New("there is no store")
 // what they must be.
 var ErrCorrupt = errors.New("stored bytes are damaged")
 
-// ErrFailed says that a write to disk failed earlier and the store has stopped
-// accepting writes; it opens again after a restart.
-var ErrFailed = errors.New("a write to disk failed; the store stopped")
+// ErrFailed says that the store has stopped taking writes, because one to disk
+// failed earlier or because background work came upon damage. After a failed
+// write it opens again.
+var ErrFailed = errors.New("the store has stopped taking writes")
 
 // Options of a store. The zero value opens a durable store on the real disk.
 type Options struct {
@@ -165,17 +167,29 @@ func (s *Store) fail(cause error) {
 	}
 }
 
-// Close waits for background work and releases the directory.
+// Close writes the memtables out, waits for background work and releases the
+// directory. A store that was closed needs nothing of its logs, so no damage to
+// them can lose a row.
 func (s *Store) Close() error {
 	var err error
 	s.once.Do(func() {
-		close(s.closing)
-		if m := s.disk.mark(); m != nil && s.Err() == nil {
-			err = s.db.LogData(m, pebble.Sync)
+		if !s.opts.ReadOnly && s.Err() == nil {
+			err = s.Flush()
 		}
-		err = firstError(err, s.db.Close(), s.unlock())
+		close(s.closing)
+		err = firstError(err, s.seal(), s.db.Close(), s.unlock())
 	})
 	return err
+}
+
+// seal writes to the log how far it is durable, so that damage to its last
+// entries can be told from a power loss.
+func (s *Store) seal() error {
+	m := s.disk.mark()
+	if m == nil || s.Err() != nil {
+		return nil
+	}
+	return s.db.LogData(m, pebble.Sync)
 }
 
 func (s *Store) unlock() error {
@@ -206,7 +220,8 @@ func (s *Store) Compact(lower, upper []byte) error {
 	if err := s.Flush(); err != nil {
 		return err
 	}
-	return firstError(s.db.Compact(background(), lower, upper, true), s.Err())
+	err := s.db.Compact(whileSound{context.Background(), s}, lower, upper, true)
+	return firstError(s.Err(), readError(err))
 }
 
 // DiskBytes is the space the database takes on disk, with its logs.

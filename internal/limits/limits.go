@@ -205,6 +205,8 @@ const (
 	AdmittedBytes    = 256 << 20
 	// AdmissionReserve is kept for commands that finish or stop work.
 	AdmissionReserve = 256
+	// AdmissionReserveBytes is the reserve in bytes: 64 KiB for each command.
+	AdmissionReserveBytes = AdmissionReserve * 64 << 10
 	// ClockBehindMillis is how far a leader's clock may be behind logged time.
 	ClockBehindMillis = 500
 	// ClockDriftMillis is how far wall and monotonic clock may part.

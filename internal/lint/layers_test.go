@@ -34,8 +34,8 @@ var layers = []layer{
 	{path: "internal/op"},
 	{path: "internal/resource/partitions"},
 	{path: "internal/resource/changes"},
-	{path: "internal/resource/directory"},
 	{path: "internal/resource/access"},
+	{path: "internal/resource/directory"},
 	{path: "internal/resource/document/*"},
 	{path: "internal/resource/document"},
 	{path: "internal/resource/source"},
@@ -84,6 +84,7 @@ const maxImports = 8
 var layerExceptions = []exception{
 	{"fan-out", "internal/machine", "apply is where the envelope, access, receipts and tables meet"},
 	{"fan-out", "internal/engine", "the door puts registry, log, policies and clock together; gateways then need nothing else"},
+	{"fan-out", "internal/resource/directory", "a definition is stored, numbered, protected, spread and removed in one place"},
 	{"fan-out", "internal/resource/queue", "rows, delivery tokens, protected fields and limits meet in one claim"},
 }
 

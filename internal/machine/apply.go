@@ -50,7 +50,7 @@ func New(store *kv.Store, cfg Config) (*Machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	return m, nil
+	return m, m.tx.Close() // an iterator left open would pin the state of this moment
 }
 
 // Head is where the shard stands, entries not yet durable included.

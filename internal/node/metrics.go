@@ -48,8 +48,8 @@ var (
 			func(s engine.Stats) uint64 { return s.Disk }},
 	}
 	readyDesc    = prometheus.NewDesc("keyload_ready", "1 while the node accepts work.", nil, nil)
-	positionDesc = prometheus.NewDesc("keyload_shard_position", "Last log entry applied by the shard.", []string{"shard"}, nil)
-	durableDesc  = prometheus.NewDesc("keyload_shard_durable_position", "Last log entry of the shard that survives a power loss.", []string{"shard"}, nil)
+	positionDesc = prometheus.NewDesc("keyload_shard_position", "Last command applied by the shard.", []string{"shard"}, nil)
+	durableDesc  = prometheus.NewDesc("keyload_shard_durable_position", "Last command of the shard that survives a power loss.", []string{"shard"}, nil)
 	stoppedDesc  = prometheus.NewDesc("keyload_shard_stopped", "1 when the shard stopped and needs an operator.", []string{"shard"}, nil)
 )
 

@@ -62,9 +62,8 @@ func (p *Page) Add() { p.added++ }
 // Look counts a row looked at that may not match.
 func (p *Page) Look() { p.looked++ }
 
-// Next is the cursor that continues at the row whose key part is given. A key
-// part longer than a token can hold has no cursor: the text is empty and the
-// listing ends early, which identifiers of at most 256 bytes never reach.
+// Next is the cursor that continues at the row whose key part is given. An
+// identifier of 256 bytes fits into a token.
 func (p *Page) Next(rest []byte) string {
 	claims := append([]byte(nil), p.about[:]...)
 	claims = binary.BigEndian.AppendUint64(claims, uint64(p.view.Door.Now+pageLifeMillis))

@@ -129,7 +129,7 @@ func (b *bed) apply(name string, w *words, body string) string {
 		deletion = nil // its receipt answers
 	}
 	if deletion != nil {
-		b.freeze(deletion, true)
+		deletion.Fence = b.freeze(deletion, true)
 		deletion.HoldsRows = b.holds(deletion)
 		cmd.Request, err = wire.EncodeLog(deletion)
 		b.must(err)
@@ -187,14 +187,15 @@ func (b *bed) known(c *call, cmd *machine.Command) bool {
 
 // freeze is the first step of a deletion, and what is undone after a refusal.
 // A resource that does not exist is left to the deletion to refuse.
-func (b *bed) freeze(r *api.ResourcesDeleteRequest, frozen bool) {
+func (b *bed) freeze(r *api.ResourcesDeleteRequest, frozen bool) (fence uint64) {
 	if b.resource(r) == nil {
-		return
+		return 0
 	}
-	b.internal(system.CatalogShard, directory.Freeze.Operation, &directory.FreezeRequest{
+	out := b.internal(system.CatalogShard, directory.Freeze.Operation, &directory.FreezeRequest{
 		Tenant: r.Tenant, Database: r.Database, Name: r.Name, Frozen: frozen,
 	})
 	b.propagate()
+	return out.(*directory.FreezeResponse).Fence
 }
 
 func (b *bed) resource(r *api.ResourcesDeleteRequest) *api.Resource {

@@ -117,7 +117,7 @@ func (b *bed) install() {
 		r.ID, r.Version = uint32(i+1), 1
 		req.Changes = append(req.Changes, changes.Change{Revision: uint64(i + 1), Kind: changes.Resource, Record: table.EncodeCBOR(nil, &r)})
 	}
-	out, err := b.log.Propose(context.Background(), data, b.command(b.id(), system.Install.Operation, req))
+	out, err := b.log.Propose(context.Background(), data, b.command(b.id(), system.Install.Operation, req), nil)
 	b.must(err)
 	if out.Err != nil {
 		b.t.Fatal(out.Err)
@@ -158,7 +158,7 @@ func (b *bed) enqueue(notBefore int64) machine.Command {
 
 // submit hands a command to the shard's queue and does not wait.
 func (b *bed) submit(cmd machine.Command) chan result {
-	p := proposal{cmd, make(chan result, 1)}
+	p := proposal{cmd, make(chan result, 1), func() {}}
 	b.log.shards[data].queue <- p
 	return p.result
 }

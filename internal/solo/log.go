@@ -2,6 +2,7 @@ package solo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/keyload/keyload/fault"
@@ -45,19 +46,32 @@ func Open(cfg Config) (*Log, error) {
 
 // Propose evaluates a command in a shard and returns once its entry is durable.
 // An error says that the outcome is unknown: the shard stopped, or the caller's
-// context ended after the command was handed over.
-func (l *Log) Propose(ctx context.Context, shard uint16, cmd machine.Command) (machine.Outcome, error) {
-	return l.shards[shard].propose(ctx, cmd)
+// context ended after the command was handed over. left, if not nil, is called
+// once, when the log holds the command no more; that may be after the return.
+func (l *Log) Propose(ctx context.Context, shard uint16, cmd machine.Command, left func()) (machine.Outcome, error) {
+	if left == nil {
+		left = func() {}
+	}
+	return l.shards[shard].propose(ctx, cmd, left)
 }
 
-// Barrier returns once everything a snapshot taken before the call can show is
-// durable.
-func (l *Log) Barrier(ctx context.Context, shard uint16) error {
-	return l.shards[shard].barrier(ctx)
+// Failure is why a shard takes no more writes; nil while it does.
+func (l *Log) Failure(shard uint16) error {
+	if err := l.shards[shard].failure(); err != nil {
+		return stopped(shard, err)
+	}
+	return nil
 }
 
-// Reached waits until the shard has durably applied a position; it fails when
-// the position lies in the future of the log.
+// Read runs fn on a snapshot and returns once everything it can have seen of the
+// shard is durable. When a shard has stopped and the store shows more than is
+// durable, fn runs again, on the last state that is. Reads thus go on.
+func (l *Log) Read(ctx context.Context, shard uint16, fn func(*kv.Snapshot) error) error {
+	return l.shards[shard].read(ctx, fn)
+}
+
+// Reached says whether the shard has applied a position. A read that begins
+// after that sees it, and Read waits until it is durable.
 func (l *Log) Reached(shard uint16, position uint64) bool {
 	return l.shards[shard].applied.Load() >= position
 }
@@ -106,7 +120,7 @@ func (l *Log) Close() error {
 	}
 	for _, s := range l.shards {
 		<-s.done
-		if err := s.m.Close(); err != nil && first == nil {
+		if err := errors.Join(s.forget(), s.m.Close()); err != nil && first == nil {
 			first = err
 		}
 	}

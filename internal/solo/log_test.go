@@ -66,32 +66,56 @@ func TestTheNextEntryIsEvaluatedWhileTheLastOneIsSyncedAndNobodyIsAnsweredBefore
 	b.close()
 }
 
-func TestABarrierWaitsForWhatASnapshotCanShow(t *testing.T) {
+// read is what a caller sees of a shard.
+func (b *bed) read(ctx context.Context, shard uint16) (n int, err error) {
+	err = b.log.Read(ctx, shard, func(s *kv.Snapshot) error {
+		n = documents(b.t, s)
+		return nil
+	})
+	return n, err
+}
+
+func TestAReadIsAnsweredOnceWhatItSawIsDurable(t *testing.T) {
 	fs := &gate{FS: vfs.NewMem()}
 	b := newBed(t, fs)
-	if err := b.log.Barrier(context.Background(), data); err != nil {
-		t.Fatal(err)
+	if n, err := b.read(context.Background(), data); n != 0 || err != nil {
+		t.Fatalf("%d documents, %v", n, err)
 	}
 	first, second, release := b.busy(fs) // the first entry is in the store, and a snapshot shows it
-	if n := b.documents(); n == 0 {
+	seen, answered := make(chan int), make(chan error, 1)
+	go func() {
+		answered <- b.log.Read(context.Background(), data, func(s *kv.Snapshot) error {
+			seen <- documents(t, s)
+			return nil
+		})
+	}()
+	if n := <-seen; n == 0 {
 		t.Fatal("the snapshot shows nothing")
 	}
-	passed := make(chan error, 1)
-	go func() { passed <- b.log.Barrier(context.Background(), data) }()
-	if err := b.log.Barrier(context.Background(), 0); err != nil { // another shard's entries are its own
+	if _, err := b.read(context.Background(), 0); err != nil { // another shard's entries are its own
 		t.Error(err)
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	is(t, b.log.Barrier(ended, data), fault.Cancelled, "cancelled")
-	if len(passed) > 0 {
-		t.Fatal("the barrier let through what is not durable")
+	_, err := b.read(ended, data)
+	is(t, err, fault.Cancelled, "cancelled")
+	if len(answered) > 0 {
+		t.Fatal("a caller was shown what can be lost")
 	}
 	release()
-	if err := <-passed; err != nil {
+	if err := <-answered; err != nil {
 		t.Error(err)
 	}
 	b.answered(first, second)
+	b.close()
+}
+
+func TestTheErrorOfAReadIsItsAnswer(t *testing.T) {
+	b := newBed(t, vfs.NewMem())
+	own := errors.New("own")
+	if err := b.log.Read(context.Background(), data, func(*kv.Snapshot) error { return own }); err != own {
+		t.Error(err)
+	}
 	b.close()
 }
 
@@ -134,7 +158,7 @@ func TestWhatIsDueIsToldWhenItMovesEarlier(t *testing.T) {
 		t.Error("a later instant was told")
 	}
 	b.now.Store(began + 2000)
-	out, err := b.log.Propose(context.Background(), data, machine.Tick())
+	out, err := b.log.Propose(context.Background(), data, machine.Tick(), nil)
 	b.must(err)
 	if when, _ := b.log.NextDue(data); when != began+5000 || out.Tick.NextDue != when {
 		t.Errorf("after the tick due at %d, said %d", when, out.Tick.NextDue)
@@ -151,7 +175,7 @@ func TestACallerThatLeavesBeforeItsCommandIsSubmittedChangesNothing(t *testing.T
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := b.log.Propose(gone, data, b.put(3))
+	_, err := b.log.Propose(gone, data, b.put(3), nil)
 	is(t, err, fault.Cancelled, "cancelled")
 	release()
 	b.answered(first, second)
@@ -167,14 +191,14 @@ func TestACallerThatLeavesAfterItsCommandWasSubmittedFindsTheOutcomeByItsID(t *t
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error)
 	go func() {
-		_, err := b.log.Propose(ctx, data, cmd)
+		_, err := b.log.Propose(ctx, data, cmd, nil)
 		left <- err
 	}()
 	<-b.evaluated
 	cancel()
 	is(t, <-left, fault.UnknownWriteOutcome, "caller_left")
 	release()
-	out, err := b.log.Propose(context.Background(), data, cmd)
+	out, err := b.log.Propose(context.Background(), data, cmd, nil)
 	if err != nil || out.Err != nil || !out.Replayed {
 		t.Errorf("the repetition was answered %+v, %v", out, err)
 	}
@@ -199,19 +223,27 @@ func TestAFailedSyncLeavesInFlightCommandsUnknownAndRefusesTheRest(t *testing.T)
 		r := <-c
 		is(t, r.err, fault.UnknownWriteOutcome, "write_failed")
 	}
-	_, err := b.log.Propose(context.Background(), data, b.put(4))
+	_, err := b.log.Propose(context.Background(), data, b.put(4), nil)
 	is(t, err, fault.RecoveryRequired, "shard_stopped")
-	is(t, b.log.Barrier(context.Background(), data), fault.RecoveryRequired, "shard_stopped")
-	_, err = b.log.Propose(context.Background(), 0, machine.Tick()) // the disk is everyone's
+	_, err = b.log.Propose(context.Background(), 0, machine.Tick(), nil) // the disk is everyone's
 	if fault.From(err) == nil {
 		t.Errorf("another shard took a write: %v", err)
 	}
 	if s := b.log.Status(data); s.Err == nil || !errors.Is(s.Err, kv.ErrFailed) || b.log.Err() == nil || s.Durable != 2 {
 		t.Errorf("the status is %+v", s)
 	}
-	if n := b.documents(); n < 1 {
-		t.Error("reads do not go on")
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			if n, err := b.read(context.Background(), data); n != 1 || err != nil {
+				t.Errorf("a reader sees %d documents, want the one that is durable (%v)", n, err)
+			}
+			if _, err := b.read(context.Background(), 0); err != nil {
+				t.Errorf("of another shard: %v", err)
+			}
+		})
 	}
+	readers.Wait()
 	b.must(b.log.Close())
 	b.must(b.store.Close())
 	toggle.Off()
@@ -225,18 +257,22 @@ func TestAFailedSyncLeavesInFlightCommandsUnknownAndRefusesTheRest(t *testing.T)
 
 func TestAShardThatStopsRefusesWritesAndTheOthersGoOn(t *testing.T) {
 	b := newBed(t, vfs.NewMem())
+	b.answered(b.submit(b.put(0)))
 	bad := b.put(1)
 	bad.Op = 54321
 	r := <-b.submit(bad)
 	is(t, r.err, fault.UnknownWriteOutcome, "write_failed")
 	for range 2 {
-		_, err := b.log.Propose(context.Background(), data, b.put(2))
+		_, err := b.log.Propose(context.Background(), data, b.put(2), nil)
 		is(t, err, fault.RecoveryRequired, "shard_stopped")
 		r := <-b.submit(b.put(3)) // as one that was on its way
 		is(t, r.err, fault.RecoveryRequired, "shard_stopped")
 	}
-	if out, err := b.log.Propose(context.Background(), 0, machine.Tick()); err != nil {
+	if out, err := b.log.Propose(context.Background(), 0, machine.Tick(), nil); err != nil {
 		t.Errorf("another shard: %+v, %v", out, err)
+	}
+	if n, err := b.read(context.Background(), data); n != 1 || err != nil {
+		t.Errorf("a reader sees %d documents, want the one (%v)", n, err)
 	}
 	b.close()
 }
@@ -260,13 +296,13 @@ func TestCloseAnswersEverything(t *testing.T) {
 			is(t, r.err, fault.UnknownWriteOutcome, "store_closed")
 		}
 	}
-	_, err := b.log.Propose(context.Background(), data, b.put(3))
+	_, err := b.log.Propose(context.Background(), data, b.put(3), nil)
 	is(t, err, fault.UnknownWriteOutcome, "store_closed")
 	b.must(b.log.Close()) // again
 	b.must(b.store.Close())
 }
 
-func TestABarrierEndsWhenTheStoreCloses(t *testing.T) {
+func TestAReadEndsWhenTheStoreCloses(t *testing.T) {
 	fs := &gate{FS: vfs.NewMem()}
 	b := newBed(t, fs)
 	b.evaluated = make(chan struct{}, 8)
@@ -274,7 +310,8 @@ func TestABarrierEndsWhenTheStoreCloses(t *testing.T) {
 	first := b.submit(b.put(1))
 	<-b.evaluated
 	b.log.shards[data].stop()
-	is(t, b.log.Barrier(context.Background(), data), fault.OwnershipLost, "store_closed")
+	_, err := b.read(context.Background(), data)
+	is(t, err, fault.OwnershipLost, "store_closed")
 	release()
 	b.answered(first)
 	b.close()
@@ -303,7 +340,7 @@ func TestManyCallersAtOnceAreEachAnsweredTheirOwnOutcome(t *testing.T) {
 	for i := range callers {
 		wg.Go(func() {
 			for k := range each {
-				out, err := b.log.Propose(context.Background(), data, b.put(i*each+k))
+				out, err := b.log.Propose(context.Background(), data, b.put(i*each+k), nil)
 				if err != nil || out.Err != nil {
 					t.Errorf("%v, %v", err, out.Err)
 					return

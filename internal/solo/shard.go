@@ -25,6 +25,13 @@ const (
 type proposal struct {
 	cmd    machine.Command
 	result chan result
+	left   func()
+}
+
+// answer gives a proposal its result; the log holds it no more.
+func (p *proposal) answer(r result) {
+	p.left()
+	p.result <- r
 }
 
 type result struct {
@@ -36,9 +43,10 @@ type result struct {
 // again once that value was received.
 var resultChannels = sync.Pool{New: func() any { return make(chan result, 1) }}
 
-// applied is an evaluated entry on its way to the disk.
+// entry is one that is evaluated, on its way to the disk.
 type entry struct {
 	proposals []proposal
+	before    *kv.Snapshot // the state without it
 	outcomes  []machine.Outcome
 	hints     []op.Hint
 	pending   *kv.Pending
@@ -69,7 +77,11 @@ type shard struct {
 	rows    uint64
 	bytes   uint64
 	failed  error
+	settled bool // failed, and last is set
 	closing bool
+
+	view sync.RWMutex // held while last is read
+	last *kv.Snapshot // of a stopped shard: its last state that is durable
 }
 
 func start(cfg Config, number uint16, m *machine.Machine) *shard {
@@ -88,16 +100,19 @@ func start(cfg Config, number uint16, m *machine.Machine) *shard {
 	return s
 }
 
-func (s *shard) propose(ctx context.Context, cmd machine.Command) (machine.Outcome, error) {
+func (s *shard) propose(ctx context.Context, cmd machine.Command, left func()) (machine.Outcome, error) {
 	if err := s.failure(); err != nil {
+		left()
 		return machine.Outcome{}, stopped(s.number, err)
 	}
-	p := proposal{cmd, resultChannels.Get().(chan result)}
+	p := proposal{cmd, resultChannels.Get().(chan result), left}
 	select {
 	case s.queue <- p:
 	case <-s.quit:
+		left()
 		return machine.Outcome{}, closed()
 	case <-ctx.Done():
+		left()
 		return machine.Outcome{}, fault.New(fault.Cancelled, "cancelled", "the caller went away before the command was submitted; nothing happened")
 	}
 	select {
@@ -138,9 +153,7 @@ func (s *shard) apply() {
 		e, err := s.evaluate(s.gather(first))
 		if err != nil {
 			s.fail(err)
-			for _, p := range e.proposals {
-				p.result <- result{err: unknown(s.number, err)}
-			}
+			s.syncs <- e
 			s.refuse()
 			return
 		}
@@ -170,7 +183,7 @@ func (s *shard) evaluate(batch []proposal) (entry, error) {
 	}
 	// A snapshot may show the entry from here on: readers wait for this position.
 	s.applied.Store(s.m.Head().Position + uint64(len(batch)))
-	e := entry{proposals: batch}
+	e := entry{proposals: batch, before: s.cfg.Store.NewSnapshot()}
 	var err error
 	e.outcomes, e.hints, e.pending, err = s.m.Apply(&le)
 	e.head, e.work = s.m.Head(), s.m.Work()
@@ -199,12 +212,13 @@ func (s *shard) sync() {
 			err = e.pending.Wait()
 		}
 		if err != nil {
-			s.fail(err)
+			s.stopAt(err, e.before)
 			for _, p := range e.proposals {
-				p.result <- result{err: unknown(s.number, err)}
+				p.answer(result{err: unknown(s.number, err)})
 			}
 			continue
 		}
+		e.before.Close()
 		s.mu.Lock()
 		s.head, s.work, s.entries = e.head, e.work, s.entries+1
 		s.rows, s.bytes = s.rows+uint64(e.pending.Rows), s.bytes+uint64(e.pending.Bytes)
@@ -212,7 +226,7 @@ func (s *shard) sync() {
 		s.moved.Broadcast()
 		s.mu.Unlock()
 		for i, p := range e.proposals {
-			p.result <- result{out: e.outcomes[i]}
+			p.answer(result{out: e.outcomes[i]})
 		}
 		for _, h := range e.hints {
 			s.cfg.Hint(h)
@@ -232,7 +246,7 @@ func (s *shard) refuse() {
 	for {
 		select {
 		case p := <-s.queue:
-			p.result <- result{err: stopped(s.number, s.failure())}
+			p.answer(result{err: stopped(s.number, s.failure())})
 		case <-s.quit:
 			s.drain(stopped(s.number, s.failure()))
 			return
@@ -244,7 +258,7 @@ func (s *shard) drain(err error) {
 	for {
 		select {
 		case p := <-s.queue:
-			p.result <- result{err: err}
+			p.answer(result{err: err})
 		default:
 			return
 		}
@@ -258,6 +272,57 @@ func (s *shard) fail(err error) {
 	}
 	s.moved.Broadcast()
 	s.mu.Unlock()
+}
+
+// stopAt stops the shard at an entry that did not become durable. Readers go on
+// with the state before the first of those: what came after it can be lost.
+func (s *shard) stopAt(err error, before *kv.Snapshot) {
+	s.view.Lock()
+	if s.last == nil {
+		s.last, before = before, nil
+	}
+	s.view.Unlock()
+	if before != nil {
+		before.Close()
+	}
+	s.mu.Lock()
+	if s.failed == nil {
+		s.failed = err
+	}
+	s.settled = true
+	s.moved.Broadcast()
+	s.mu.Unlock()
+}
+
+// read runs fn on a state all of which is durable when read returns.
+func (s *shard) read(ctx context.Context, fn func(*kv.Snapshot) error) error {
+	snap := s.cfg.Store.NewSnapshot()
+	err := fn(snap)
+	if cerr := snap.Close(); err == nil {
+		err = cerr
+	}
+	berr := s.barrier(ctx)
+	if berr == nil {
+		return err
+	}
+	s.view.RLock()
+	defer s.view.RUnlock()
+	if s.last == nil {
+		return berr
+	}
+	return fn(s.last.Share())
+}
+
+// forget releases the state that readers of a stopped shard were served from.
+func (s *shard) forget() error {
+	s.view.Lock()
+	defer s.view.Unlock()
+	if s.last == nil {
+		return nil
+	}
+	err := s.last.Close()
+	s.last = nil
+	return err
 }
 
 func (s *shard) failure() error {
@@ -283,7 +348,7 @@ func (s *shard) barrier(ctx context.Context) error {
 	defer s.mu.Unlock()
 	for s.durable.Load() < target {
 		switch {
-		case s.failed != nil:
+		case s.settled:
 			return stopped(s.number, s.failed)
 		case s.closing:
 			return fault.New(fault.OwnershipLost, "store_closed", "%v", errClosing)

@@ -234,6 +234,16 @@ func EncodeCBOR[V any](dst []byte, v *V) []byte {
 // DecodeCBOR reads what EncodeCBOR wrote.
 func DecodeCBOR[V any](b []byte, v *V) error { return wire.DecodeLog(b, v) }
 
+// Clone is a copy of a CBOR record that shares nothing with it. A hot table keeps
+// what is put into it, so what came from a caller is cloned first.
+func Clone[V any](v *V) *V {
+	own := new(V)
+	if err := wire.DecodeLog(EncodeCBOR(nil, v), own); err != nil {
+		panic(fmt.Sprintf("table: %T does not read what it wrote: %v", v, err))
+	}
+	return own
+}
+
 // None is the record of a table that is an index: the key says it all.
 type None struct{}
 

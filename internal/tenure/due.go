@@ -6,11 +6,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/engine"
 )
 
-// backoff is how long a shard whose tick failed is left alone.
-const backoff = time.Second
+const (
+	// backoff is how long a shard whose tick failed is left alone.
+	backoff = time.Second
+	// look is how often the clock is looked at while nothing is due: it may have
+	// been set, or the machine may have slept.
+	look = 5 * time.Second
+)
 
 // Service proposes ticks until it is closed.
 type Service struct {
@@ -38,9 +44,9 @@ func (s *Service) Close() {
 func serve(ctx context.Context, e engine.Chores, shard uint16, logger *slog.Logger) {
 	for {
 		due, changed := e.NextDue(shard)
-		wait := time.Hour
+		wait := look
 		if due != 0 {
-			wait = time.Duration(max(due-e.Millis(), 0)) * time.Millisecond
+			wait = min(look, time.Duration(max(due-e.Millis(), 0))*time.Millisecond)
 		}
 		if wait > 0 {
 			if !sleep(ctx, wait, changed) {
@@ -49,6 +55,10 @@ func serve(ctx context.Context, e engine.Chores, shard uint16, logger *slog.Logg
 			continue
 		}
 		if _, err := e.Tick(context.WithoutCancel(ctx), shard); err != nil {
+			if fault.CodeOf(err) == fault.RecoveryRequired {
+				logger.Error("due work ends: the shard has stopped", "shard", shard, "error", err.Error())
+				return
+			}
 			logger.Warn("a tick failed and will be tried again", "shard", shard, "error", err.Error())
 			if !sleep(ctx, backoff, nil) {
 				return

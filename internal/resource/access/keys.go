@@ -84,6 +84,13 @@ func revokeKey(c *op.Ctx, req *api.APIKeysRevokeRequest) (*api.APIKeysRevokeResp
 	if !ok {
 		return nil, fault.New(fault.NotFound, "unknown_api_key", "there is no such API key")
 	}
+	p, err := principals.Shared(c.Tx, principalKey{c.Space.Shard, req.Tenant, v.Key.PrincipalID})
+	if err != nil {
+		return nil, err
+	}
+	if p != nil && p.Administrator && !c.Principal.Administrator {
+		return nil, fault.New(fault.PermissionDenied, "administrator_only", "only an administrator may revoke a key of another one")
+	}
 	resp := &api.APIKeysRevokeResponse{KeyID: req.KeyID, Changed: !v.Key.Revoked}
 	if resp.Changed {
 		v.Key.Revoked, v.Key.RevokedAt = true, api.Time(c.Now)
@@ -94,7 +101,7 @@ func revokeKey(c *op.Ctx, req *api.APIKeysRevokeRequest) (*api.APIKeysRevokeResp
 
 func listKeys(v *op.View, req *api.APIKeysListRequest) (*api.APIKeysListResponse, error) {
 	prefix := codec.AppendText(codec.AppendUint16(nil, v.Space.Shard), req.Tenant)
-	page := op.NewPage(v, "apiKeys/"+req.Tenant+"/"+req.PrincipalID, prefix, req.Limit)
+	page := op.NewPage(v, "apiKeys\x00"+req.Tenant+"\x00"+req.PrincipalID, prefix, req.Limit)
 	from, err := page.Begin(req.Cursor)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func configure(c *op.Ctx, req *api.PrincipalsConfigureRequest) (*api.PrincipalsC
 		}
 	}
 	// From here on it succeeds.
-	principals.Put(c.Tx, key, &p)
+	principals.Put(c.Tx, key, table.Clone(&p))
 	if _, err := changes.Append(c, changes.Principal, record); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func get(v *op.View, req *api.PrincipalsGetRequest) (*api.PrincipalsGetResponse,
 
 func list(v *op.View, req *api.PrincipalsListRequest) (*api.PrincipalsListResponse, error) {
 	prefix := codec.AppendText(codec.AppendUint16(nil, v.Space.Shard), req.Tenant)
-	page := op.NewPage(v, "principals/"+req.Tenant, prefix, req.Limit)
+	page := op.NewPage(v, "principals\x00"+req.Tenant, prefix, req.Limit)
 	from, err := page.Begin(req.Cursor)
 	if err != nil {
 		return nil, err

@@ -2,11 +2,13 @@ package directory
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/resource/changes"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -22,6 +24,9 @@ func (d *definitions) configure(c *op.Ctx, req *api.ResourcesConfigureRequest) (
 	key := Name{c.Space.Shard, want.Tenant, want.Database, want.Name}
 	old, err := byName.Shared(c.Tx, key)
 	if err != nil {
+		return nil, err
+	}
+	if err := mayProtect(c, old, &want); err != nil {
 		return nil, err
 	}
 	if check := d.checks[want.Kind]; check != nil {
@@ -42,10 +47,25 @@ func (d *definitions) configure(c *op.Ctx, req *api.ResourcesConfigureRequest) (
 	// From here on it succeeds.
 	want.ID, want.Version = id, 1
 	want.CreatedAt, want.UpdatedAt = api.Time(c.Now), api.Time(c.Now)
-	if err := store(c, key, &want); err != nil {
+	if _, err := store(c, key, &want); err != nil {
 		return nil, err
 	}
 	return &api.ResourcesConfigureResponse{Resource: want, Created: true, Changed: true}, nil
+}
+
+// mayProtect refuses a change of which fields are protected to who may not
+// manage security: otherwise whoever may change a schema could read them all.
+func mayProtect(c *op.Ctx, old, want *api.Resource) error {
+	var had []api.FieldPolicy
+	if old != nil {
+		had = old.FieldPolicies
+	}
+	if slices.Equal(had, want.FieldPolicies) {
+		return nil
+	}
+	return access.Allow(c.Principal, op.Need{
+		Capability: api.CapSecurityManage, Tenant: want.Tenant, Database: want.Database, Resource: want.Name,
+	})
 }
 
 func update(c *op.Ctx, key Name, old *api.Resource, want api.Resource, expected uint64) (*api.ResourcesConfigureResponse, error) {
@@ -74,7 +94,7 @@ func update(c *op.Ctx, key Name, old *api.Resource, want api.Resource, expected 
 	}
 	// From here on it succeeds.
 	want.Version, want.UpdatedAt = old.Version+1, api.Time(c.Now)
-	if err := store(c, key, &want); err != nil {
+	if _, err := store(c, key, &want); err != nil {
 		return nil, err
 	}
 	return &api.ResourcesConfigureResponse{Resource: want, Changed: true}, nil
@@ -85,12 +105,18 @@ func sameIndexes(a, b *api.CollectionPolicy) bool {
 	return bytes.Equal(table.EncodeCBOR(nil, &x), table.EncodeCBOR(nil, &y))
 }
 
-// store writes the ruling copy and records the change for the other shards.
-func store(c *op.Ctx, key Name, r *api.Resource) error {
-	byName.Put(c.Tx, key, r)
-	byID.Put(c.Tx, numberKey{key.Shard, r.ID}, &number{Tenant: r.Tenant, Database: r.Database, Name: r.Name, Kind: r.Kind})
-	_, err := changes.Append(c, changes.Resource, table.EncodeCBOR(nil, r))
-	return err
+// store writes the ruling copy and records the change for the other shards,
+// whose revision it returns. What it keeps in memory is a copy: the caller's
+// policies belong to the caller.
+func store(c *op.Ctx, key Name, r *api.Resource) (uint64, error) {
+	own, n := table.Clone(r), nameOf(r)
+	byName.Put(c.Tx, key, own)
+	byID.Put(c.Tx, numberKey{key.Shard, r.ID}, &n)
+	return changes.Append(c, changes.Resource, table.EncodeCBOR(nil, r))
+}
+
+func nameOf(r *api.Resource) number {
+	return number{Tenant: r.Tenant, Database: r.Database, Name: r.Name, Kind: r.Kind}
 }
 
 // nextNumber is one above the greatest number ever given.

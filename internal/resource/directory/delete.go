@@ -34,6 +34,7 @@ type FreezeRequest struct {
 type FreezeResponse struct {
 	Receipt  api.Receipt  `cbor:"1,keyasint" json:"receipt"`
 	Resource api.Resource `cbor:"2,keyasint" json:"resource"`
+	Fence    uint64       `cbor:"3,keyasint" json:"fence"` // of this freeze; another one has a greater
 }
 
 // Freeze is the internal command of steps 1 and 3.
@@ -52,30 +53,59 @@ func freeze(c *op.Ctx, req *FreezeRequest) (*FreezeResponse, error) {
 		return nil, fault.New(fault.NotFound, "unknown_resource", "there is no resource %q in database %q", req.Name, req.Database)
 	}
 	r := *old
-	if r.Deleting != req.Frozen {
-		r.Deleting = req.Frozen
-		if err := store(c, key, &r); err != nil {
-			return nil, err
-		}
+	if !r.Deleting && !req.Frozen {
+		return &FreezeResponse{Resource: r}, nil
 	}
-	return &FreezeResponse{Resource: r}, nil
+	// A second freeze of a frozen resource makes a new fence: what was looked at
+	// under the first no longer counts.
+	r.Deleting = req.Frozen
+	fence, err := store(c, key, &r)
+	if err != nil {
+		return nil, err
+	}
+	if req.Frozen {
+		n := nameOf(&r)
+		n.Fence = fence
+		byID.Put(c.Tx, numberKey{key.Shard, r.ID}, &n)
+	}
+	return &FreezeResponse{Resource: r, Fence: fence}, nil
+}
+
+// Deletable refuses a version that is not the expected one.
+func Deletable(r *api.Resource, req *api.ResourcesDeleteRequest) error {
+	if req.ExpectedVersion != 0 && req.ExpectedVersion != r.Version {
+		return fault.New(fault.RevisionConflict, "version", "resource %q has version %d, not %d", r.Name, r.Version, req.ExpectedVersion).
+			With("version", "%d", r.Version)
+	}
+	return nil
+}
+
+// NotEmpty is the refusal to delete what holds something.
+func NotEmpty(r *api.Resource) error {
+	return fault.New(fault.Conflict, "not_empty", "resource %q is not empty; give purge: true to remove what it holds. Traces of deleted documents and finished messages count until their retention ends", r.Name)
 }
 
 // remove is step 3: what the door found is in the request.
 func remove(c *op.Ctx, req *api.ResourcesDeleteRequest) (*api.ResourcesDeleteResponse, error) {
 	key := Name{c.Space.Shard, req.Tenant, req.Database, req.Name}
 	r, err := byName.Shared(c.Tx, key)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, fault.New(fault.NotFound, "unknown_resource", "there is no resource %q in database %q", req.Name, req.Database)
+	}
+	if err := Deletable(r, req); err != nil {
+		return nil, err
+	}
+	n, err := byID.Shared(c.Tx, numberKey{key.Shard, r.ID})
 	switch {
 	case err != nil:
 		return nil, err
-	case r == nil:
-		return nil, fault.New(fault.NotFound, "unknown_resource", "there is no resource %q in database %q", req.Name, req.Database)
-	case req.ExpectedVersion != 0 && req.ExpectedVersion != r.Version:
-		return nil, fault.New(fault.RevisionConflict, "version", "resource %q has version %d, not %d", r.Name, r.Version, req.ExpectedVersion)
-	case !r.Deleting:
-		return nil, fault.New(fault.Conflict, "not_frozen", "resource %q was changed while it was being deleted", r.Name)
 	case req.HoldsRows && !req.Purge:
-		return nil, fault.New(fault.Conflict, "not_empty", "resource %q is not empty; give purge: true to remove what it holds", r.Name)
+		return nil, NotEmpty(r)
+	case !r.Deleting || n == nil || n.Fence != req.Fence:
+		return nil, fault.New(fault.Conflict, "not_frozen", "resource %q was changed while it was being deleted; delete it again", r.Name)
 	}
 	// From here on it succeeds.
 	id, kind := r.ID, r.Kind

@@ -4,7 +4,7 @@
 // Owns: resource definitions and their numbers, resources.* operations,
 // resolving a name in a partition.
 //
-// May: use changes.
+// May: use changes and access.
 //
 // May not: know what a resource's rows are; each kind's package removes its own.
 //

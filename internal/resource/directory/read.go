@@ -16,12 +16,12 @@ func get(v *op.View, req *api.ResourcesGetRequest) (*api.ResourcesGetResponse, e
 	if r == nil {
 		return nil, fault.New(fault.NotFound, "unknown_resource", "there is no resource %q in database %q", req.Name, req.Database)
 	}
-	return &api.ResourcesGetResponse{Resource: *r}, nil
+	return &api.ResourcesGetResponse{Resource: *table.Clone(r)}, nil
 }
 
 func list(v *op.View, req *api.ResourcesListRequest) (*api.ResourcesListResponse, error) {
 	prefix := codec.AppendText(codec.AppendText(codec.AppendUint16(nil, v.Space.Shard), req.Tenant), req.Database)
-	page := op.NewPage(v, "resources/"+req.Tenant+"/"+req.Database+"/"+string(req.Kind), prefix, req.Limit)
+	page := op.NewPage(v, "resources\x00"+req.Tenant+"\x00"+req.Database+"\x00"+string(req.Kind), prefix, req.Limit)
 	from, err := page.Begin(req.Cursor)
 	if err != nil {
 		return nil, err

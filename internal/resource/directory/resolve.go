@@ -10,8 +10,8 @@ import (
 
 // Resolve finds the resource a request names in the scope's partition. The
 // definition is shared: it must not be changed. Errors: NotFound when there is
-// none, Conflict when it is bound to another domain or being deleted, Validation
-// when it is of another kind (contract §2).
+// none, Conflict when it is bound to another domain, Validation when it is of
+// another kind, DispatchPaused (not recorded) while it may be deleted.
 func Resolve(s *op.Scope, name string, kind api.ResourceKind) (*api.Resource, table.Owner, error) {
 	r, err := Lookup(s.R, s.Space.Shard, s.Partition.Tenant, s.Partition.Database, name)
 	if err != nil {
@@ -25,7 +25,9 @@ func Resolve(s *op.Scope, name string, kind api.ResourceKind) (*api.Resource, ta
 	case r.Kind != kind:
 		err = fault.New(fault.Validation, "wrong_kind", "resource %q is a %s, not a %s", name, r.Kind, kind)
 	case r.Deleting:
-		err = fault.New(fault.Conflict, "being_deleted", "resource %q is being deleted", name)
+		f := fault.New(fault.DispatchPaused, "being_deleted", "resource %q is stopped while it is decided whether it can be deleted; try again in a moment", name)
+		f.RetryAfterMillis = 100
+		err = f
 	default:
 		return r, table.Owner{Space: s.Space, Resource: r.ID}, nil
 	}

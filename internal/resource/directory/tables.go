@@ -31,6 +31,7 @@ type number struct {
 	Name     string           `cbor:"3,keyasint"`
 	Kind     api.ResourceKind `cbor:"4,keyasint"`
 	Gone     bool             `cbor:"5,keyasint,omitempty"` // deleted: the number is never used again
+	Fence    uint64           `cbor:"6,keyasint,omitempty"` // of the last freeze before a deletion
 }
 
 type numberKey struct {

@@ -52,6 +52,7 @@ func applyComplete(c *op.Ctx, req *api.QueuesCompleteRequest) (*api.QueuesComple
 		if refused == nil || refused.Code == fault.Corruption {
 			return nil, err
 		}
+		refused.Recorded = true // in the command's receipt
 		resp.Results[i] = api.CompleteResult{MessageID: resp.Results[i].MessageID, Error: refused}
 	}
 	return resp, l.close()
