@@ -1,6 +1,5 @@
 // Package keyload is a durable store in which documents, event streams,
-// retained topics, work queues and the progress of their consumers commit
-// together.
+// retained topics and work queues commit together.
 //
 //	db, err := keyload.Open("data")
 //

@@ -17,7 +17,7 @@ var emptyNames = []string{
 }
 
 // public are the packages users import; everything they export is documented.
-var public = []string{".", "fault", "api", "client", "worker"}
+var public = []string{".", "fault", "api", "client"}
 
 var docExceptions = []exception{}
 

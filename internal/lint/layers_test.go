@@ -22,8 +22,6 @@ var layers = []layer{
 	{path: "fault"},
 	{path: "api"},
 	{path: "internal/limits"},
-	{path: "internal/invariant"},
-	{path: "internal/metric"},
 	{path: "internal/wire"},
 	{path: "internal/frame"},
 	{path: "internal/codec"},
@@ -53,10 +51,9 @@ var layers = []layer{
 	{path: "internal/tenure"},
 	// The public client links none of the server.
 	{path: "client", only: []string{"fault", "api", "internal/wire", "internal/frame"}},
-	{path: "worker", only: []string{"fault", "api", "internal/wire", "client"}},
 	// Gateways know the registry and the door, nothing else.
 	{path: "internal/gateway/*", only: []string{
-		"fault", "api", "internal/limits", "internal/metric", "internal/wire", "internal/frame", "internal/op", "internal/engine",
+		"fault", "api", "internal/limits", "internal/wire", "internal/frame", "internal/op", "internal/engine",
 	}},
 	{path: ".", root: "composition root of the embedded store"},
 	{path: "internal/check"},
@@ -67,13 +64,10 @@ var layers = []layer{
 	{path: "internal/cli", root: "composition root of the program"},
 	{path: "cmd/keyload"},
 	// Examples show what a user can do.
-	{path: "examples/*", only: []string{"fault", "api", "client", "worker", "."}},
-	// Below here: imported by tests only. The reference is a second opinion, so
-	// it may not import what it judges.
-	{path: "internal/reference", only: []string{"fault", "api", "internal/limits"}},
+	{path: "examples/*", only: []string{"fault", "api", "client", "."}},
+	// Below here: imported by tests only.
 	{path: "internal/script"},
 	{path: "internal/sim"},
-	{path: "internal/suite"},
 	{path: "internal/lint"},
 }
 
@@ -198,16 +192,16 @@ func TestTheLayerCheckCatchesEachKindOfWrongImport(t *testing.T) {
 		{"gateway and storage", "internal/gateway/httpgw/x.go", ours("internal/engine", "internal/kv"), []string{"order internal/gateway/httpgw"}},
 		{"gateway and gateway", "internal/gateway/httpgw/x.go", ours("internal/gateway/mcpgw"), []string{"order internal/gateway/httpgw"}},
 		{"gateway and its part", "internal/gateway/httpgw/x.go", ours("internal/gateway/httpgw/page"), nil},
-		{"test package in product", "internal/cli/x.go", ours("internal/suite"), []string{"order internal/cli"}},
-		{"test package in tests", "internal/cli/x_test.go", ours("internal/suite"), nil},
+		{"test package in product", "internal/cli/x.go", ours("internal/sim"), []string{"order internal/cli"}},
+		{"test package in tests", "internal/cli/x_test.go", ours("internal/sim"), nil},
 		{"pebble elsewhere", "internal/table/x.go", imports(pebble + "/v2"), []string{"pebble internal/table/x.go"}},
 		{"pebble in its place", "internal/kv/x.go", imports(pebble + "/v2"), nil},
 		{"pebble in a test elsewhere", "internal/solo/x_test.go", imports(pebble + "/v2"), []string{"pebble internal/solo/x_test.go"}},
 		{"file system in a test", "internal/solo/x_test.go", imports(pebble+"/v2/vfs", pebble+"/v2/vfs/errorfs"), nil},
 		{"file system in product", "internal/solo/x.go", imports(pebble + "/v2/vfs"), []string{"pebble internal/solo/x.go"}},
-		{"eight imports", "internal/bench/x.go", ours("fault", "api", "client", "worker", "internal/limits", "internal/codec", "internal/op", "internal/kv"), nil},
-		{"nine imports of a composition root", "internal/cli/x.go", ours("fault", "api", "client", "worker", "internal/limits", "internal/codec", "internal/op", "internal/kv", "internal/table"), nil},
-		{"nine imports", "internal/bench/x.go", ours("fault", "api", "client", "worker", "internal/limits", "internal/codec", "internal/op", "internal/kv", "internal/table"), []string{"fan-out internal/bench"}},
+		{"eight imports", "internal/bench/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv"), nil},
+		{"nine imports of a composition root", "internal/cli/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv", "internal/table"), nil},
+		{"nine imports", "internal/bench/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv", "internal/table"), []string{"fan-out internal/bench"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			wantViolations(t, checkLayers(sources(t, map[string]string{c.file: c.text})), c.want...)

@@ -1,11 +1,10 @@
 package queue
 
 import (
-	"crypto/sha256"
-
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/codec"
+	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/table"
 	"github.com/keyload/keyload/internal/token"
 )
@@ -58,18 +57,10 @@ func readClaims(b []byte) (Claims, bool) {
 	return x, x.MessageID != ""
 }
 
-// principalHash stands for a principal in claims.
-func principalHash(p *api.Principal) (h [16]byte) {
-	name := append(codec.AppendText(make([]byte, 0, 96), p.Tenant), p.ID...)
-	sum := sha256.Sum256(name)
-	copy(h[:], sum[:])
-	return h
-}
-
 // holder is the part of claims that all deliveries of one caller and lane
 // share.
 func holder(owner table.Owner, p *api.Principal) Claims {
-	return Claims{partition: owner.Partition, resource: owner.Resource, principal: principalHash(p), epoch: p.PolicyEpoch}
+	return Claims{partition: owner.Partition, resource: owner.Resource, principal: access.Hash(p.Tenant, p.ID), epoch: p.PolicyEpoch}
 }
 
 // unsealed is the claims of a message's lease as they stand in a response until
