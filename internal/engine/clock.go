@@ -20,12 +20,13 @@ const (
 
 // clock is the wall clock, watched against the monotonic one.
 type clock struct {
-	wall     func() time.Time
-	given    bool // by a test, which moves it as it likes
-	mu       sync.Mutex
-	base     time.Time // wall clock when last believed
-	baseMono time.Time // a reading that carries the monotonic clock
-	departed time.Time // since when they agree again after a departure; zero when believed
+	wall      func() time.Time
+	monotonic func() time.Time // readings of it are only subtracted
+	given     bool             // by a test, which moves it as it likes
+	mu        sync.Mutex
+	base      time.Time // wall clock when last believed
+	baseMono  time.Time // a reading that carries the monotonic clock
+	departed  time.Time // since when they agree again after a departure; zero when believed
 }
 
 func newClock(wall func() time.Time) *clock {
@@ -33,7 +34,7 @@ func newClock(wall func() time.Time) *clock {
 	if !given {
 		wall = time.Now
 	}
-	return &clock{wall: wall, given: given, base: wall().Round(0), baseMono: time.Now()}
+	return &clock{wall: wall, monotonic: time.Now, given: given, base: wall().Round(0), baseMono: time.Now()}
 }
 
 func (c *clock) now() time.Time { return c.wall() }
@@ -46,7 +47,7 @@ func (c *clock) trusted() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wall, mono := c.wall().Round(0), time.Now()
+	wall, mono := c.wall().Round(0), c.monotonic()
 	departure := wall.Sub(c.base) - mono.Sub(c.baseMono)
 	if departure < -maxDeparture || departure > maxDeparture {
 		c.base, c.baseMono, c.departed = wall, mono, mono
