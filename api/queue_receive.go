@@ -43,7 +43,7 @@ type ReceiveExamined struct {
 // QueuesReceiveResponse is what was claimed. An empty answer that needed no log
 // entry has a receipt without a position.
 type QueuesReceiveResponse struct {
-	Receipt    Receipt         `json:"receipt" cbor:"1,keyasint" doc:"proof of the claim"`
+	Receipt    Receipt         `json:"receipt,omitzero" cbor:"1,keyasint" doc:"proof of the claim; absent from an answer that needed no commit"`
 	Deliveries []Delivery      `json:"deliveries" cbor:"2,keyasint" doc:"claimed messages in delivery order"`
 	Reason     EmptyReason     `json:"reason,omitzero" cbor:"3,keyasint,omitempty" enum:"empty,scheduled,inFlightLimit,keyBlocked,scanLimit,waitElapsed" doc:"why there is no delivery"`
 	NextDueAt  Time            `json:"nextDueAt,omitzero" cbor:"4,keyasint,omitempty" doc:"when the next message or lease is due, when nothing was delivered"`
