@@ -17,14 +17,20 @@ import (
 // log and manifest, which it reads only when it opens, goes nowhere, and a new
 // table waits until the store is closed. Nobody is told of such a write: Commit
 // and Wait ask Err after Pebble has answered.
+//
+// Opening is different in one thing. Pebble first flushes what the logs hold, and
+// would wait for ever for a table that waits for Close. So until Pebble has opened
+// new tables go to memory, which takes about as much as the logs; then Open sees
+// the failure and closes the store again.
 type disk struct {
 	vfs.FS
 	store   *Store
 	syncs   atomic.Uint64
-	opened  atomic.Bool           // before that, an error is the answer of Open
-	refused atomic.Pointer[error] // the first of those
+	opened  atomic.Bool
+	spare   *vfs.MemFS // tables made after a failure, before opened
 	logAt   atomic.Pointer[synced]
 	editsAt atomic.Pointer[synced]
+	unnamed unnamed
 }
 
 // synced says how far a file is known to be durable.
@@ -40,15 +46,11 @@ func (d *disk) mark() []byte {
 }
 
 // frozen says that the disk must not be changed any more.
-func (d *disk) frozen() bool { return d.opened.Load() && d.store.Err() != nil }
+func (d *disk) frozen() bool { return d.store.Err() != nil }
 
 // failed notes a failed write. It says whether Pebble is to believe that it went
 // well.
 func (d *disk) failed(err error, name string) bool {
-	if !d.opened.Load() {
-		d.refused.CompareAndSwap(nil, &err)
-		return false
-	}
 	d.store.fail(err)
 	return !table(d.FS.PathBase(name))
 }
@@ -60,13 +62,17 @@ func table(name string) bool {
 
 // file makes the file that a call of make is to return.
 func (d *disk) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
-	if d.frozen() {
-		if table(d.FS.PathBase(name)) {
-			<-d.store.closing
-			return nil, d.store.Err()
-		}
+	base := d.FS.PathBase(name)
+	switch {
+	case d.frozen() && table(base) && d.opened.Load():
+		<-d.store.closing
+		return nil, d.store.Err()
+	case d.frozen() && table(base):
+		return d.spare.Create(base, vfs.WriteCategoryUnspecified)
+	case d.frozen():
 		return d.written(vfs.NewMemFile(nil), name), nil
 	}
+	d.unnamed.made(name, base, d.opened.Load())
 	f, err := open()
 	if err != nil {
 		if d.failed(err, name) {
@@ -101,6 +107,16 @@ func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts .
 	return d.file(name, func() (vfs.File, error) { return d.FS.OpenReadWrite(name, category, opts...) })
 }
 
+// Open is where files for reading come from.
+func (d *disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if base := d.FS.PathBase(name); table(base) && d.frozen() {
+		if f, err := d.spare.Open(base, opts...); err == nil {
+			return f, nil
+		}
+	}
+	return d.FS.Open(name, opts...)
+}
+
 // OpenDir is where directories to be synced come from.
 func (d *disk) OpenDir(name string) (vfs.File, error) {
 	f, err := d.FS.OpenDir(name)
@@ -121,9 +137,12 @@ func (d *disk) Remove(name string) error {
 
 func (d *disk) Rename(oldname, newname string) error {
 	if d.frozen() {
-		return d.store.Err()
+		return nil
 	}
-	return d.FS.Rename(oldname, newname)
+	if err := d.FS.Rename(oldname, newname); err != nil && !d.failed(err, newname) {
+		return err
+	}
+	return nil
 }
 
 // Unwrap lets Pebble find the file system below.
@@ -155,6 +174,9 @@ func (f *written) try(write func() error) error {
 
 // Write is how Pebble writes everything but what it writes over.
 func (f *written) Write(p []byte) (int, error) {
+	if f.known == &f.disk.editsAt && !f.disk.frozen() {
+		f.disk.unnamed.told(f.name)
+	}
 	err := f.try(func() error { _, err := f.File.Write(p); return err })
 	if err != nil {
 		return 0, err

@@ -59,11 +59,12 @@ type Store struct {
 	once    sync.Once
 }
 
-// Open opens or creates the database in dir. Errors: ErrLocked, ErrCorrupt, or
-// what the file system said.
+// Open opens or creates the database in dir. Errors: ErrLocked, ErrMissing,
+// ErrCorrupt; ErrFailed when a write was refused, for want of room perhaps; or what
+// the file system said. After an error nothing runs and the directory is free.
 func Open(dir string, opts Options) (*Store, error) {
 	s := &Store{opts: opts, broken: make(chan struct{}), closing: make(chan struct{})}
-	s.disk.store = s
+	s.disk.store, s.disk.spare = s, vfs.NewMem()
 	if s.disk.FS = opts.FS; opts.FS == nil {
 		s.disk.FS = vfs.Default
 	}
@@ -82,23 +83,25 @@ func Open(dir string, opts Options) (*Store, error) {
 	}
 	po := s.pebbleOptions()
 	defer po.Cache.Unref()
-	if s.db, err = s.openPebble(dir, po); err != nil {
-		return nil, firstError(openError(dir, err), s.unlock())
-	}
+	s.db, err = pebble.Open(dir, po)
 	s.disk.opened.Store(true)
-	return s, nil
-}
-
-// openPebble makes an error of Pebble's panic when a directory cannot be synced.
-func (s *Store) openPebble(dir string, po *pebble.Options) (db *pebble.DB, err error) {
-	defer func() {
-		if cause := s.disk.refused.Load(); cause != nil {
-			if r := recover(); r != nil {
-				err = *cause
-			}
-		}
-	}()
-	return pebble.Open(dir, po)
+	failed := s.Err()
+	if errors.Is(failed, ErrCorrupt) {
+		failed = nil // background work came upon it; what lies elsewhere can be read
+	}
+	switch {
+	case failed == nil && err == nil:
+		s.disk.unnamed.forget() // the log is in use from here on
+		return s, nil
+	case failed == nil:
+		err = openError(dir, err)
+	default: // whatever Pebble says: it was told that the writes after this one went well
+		err = fmt.Errorf("open %s: %w; nothing stored was changed or lost, and once the disk takes writes the store opens again", dir, failed)
+	}
+	if s.db == nil {
+		return nil, firstError(err, s.unlock())
+	}
+	return nil, firstError(err, s.Close())
 }
 
 func openError(dir string, err error) error {
@@ -196,6 +199,7 @@ func (s *Store) unlock() error {
 	if s.lock == nil {
 		return nil
 	}
+	s.disk.tidy() // while nobody else can open it
 	return s.lock.Close()
 }
 
