@@ -87,7 +87,10 @@ func (d *disk) written(f vfs.File, name string) *written {
 	w := &written{File: f, disk: d, name: name}
 	base := d.FS.PathBase(name)
 	if n, ok := logNumber(base); ok {
-		w.number, w.known = n, &d.logAt
+		w.number, w.known, w.log = n, &d.logAt, true
+		if info, err := f.Stat(); err == nil { // one that is used again has its old length
+			w.length = uint64(info.Size())
+		}
 	} else if n, ok := manifestNumber(base); ok {
 		w.number, w.known = n, &d.editsAt
 	}
@@ -156,6 +159,8 @@ type written struct {
 	number uint64
 	known  *atomic.Pointer[synced] // of logs and manifests: where to note what is durable
 	size   atomic.Uint64
+	log    bool
+	length uint64 // of a log: how long the file is, see reserve
 }
 
 // try writes unless the disk is frozen, and answers as disk says.
@@ -176,6 +181,9 @@ func (f *written) try(write func() error) error {
 func (f *written) Write(p []byte) (int, error) {
 	if f.known == &f.disk.editsAt && !f.disk.frozen() {
 		f.disk.unnamed.told(f.name)
+	}
+	if f.log {
+		f.reserve(len(p))
 	}
 	err := f.try(func() error { _, err := f.File.Write(p); return err })
 	if err != nil {
