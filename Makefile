@@ -17,6 +17,7 @@ demo: build
 	@$(BIN) demo
 
 build: go
+	@echo 'building $(BIN); the first time this takes about a minute'
 	@$(GO) build -o $(BIN) ./cmd/keyload
 
 # What CI runs: under ten minutes on two cores.

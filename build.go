@@ -1,57 +1,48 @@
 package keyload
 
-import "github.com/keyload/keyload/api"
+import (
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/client"
+)
 
-// Partition names the unit of atomicity and order.
+// The constructors of package client under the name of this one, for programs
+// that open a store. A program that only calls a server imports package client
+// and links no storage engine.
+
+// Partition is client.Partition.
 func Partition(tenant, database, domain, key string) api.PartitionRef {
-	return api.PartitionRef{Tenant: tenant, Database: database, Domain: domain, Key: key}
+	return client.Partition(tenant, database, domain, key)
 }
 
-// Lane names one queue in one partition.
-func Lane(p api.PartitionRef, queue string) api.LaneRef {
-	return api.LaneRef{Partition: p, Queue: queue}
-}
+// Lane is client.Lane.
+func Lane(p api.PartitionRef, queue string) api.LaneRef { return client.Lane(p, queue) }
 
-// Put writes a document, whatever was there. The value must encode to a JSON
-// object.
+// Put is client.Put.
 func Put(collection, id string, document any) api.Mutation {
-	return api.Mutation{PutDocument: &api.PutDocument{Collection: collection, ID: id, Document: api.Of(document)}}
+	return client.Put(collection, id, document)
 }
 
-// PutAt writes a document if its revision is the expected one; 0 means that it
-// must not exist.
+// PutAt is client.PutAt.
 func PutAt(collection, id string, revision uint64, document any) api.Mutation {
-	m := Put(collection, id, document)
-	m.PutDocument.ExpectedRevision = &revision
-	return m
+	return client.PutAt(collection, id, revision, document)
 }
 
-// Delete removes a document and keeps its revision.
-func Delete(collection, id string) api.Mutation {
-	return api.Mutation{DeleteDocument: &api.DeleteDocument{Collection: collection, ID: id}}
-}
+// Delete is client.Delete.
+func Delete(collection, id string) api.Mutation { return client.Delete(collection, id) }
 
-// Append adds events to a stream, whatever its revision.
+// Append is client.Append.
 func Append(streamSet, streamID string, events ...api.Event) api.Mutation {
-	return api.Mutation{AppendEvents: &api.AppendEvents{
-		StreamSet: streamSet, StreamID: streamID, Expected: api.ExpectedStream{Any: true}, Events: events,
-	}}
+	return client.Append(streamSet, streamID, events...)
 }
 
-// Publish adds events to a topic.
-func Publish(topic string, events ...api.Event) api.Mutation {
-	return api.Mutation{Publish: &api.Publish{Topic: topic, Events: events}}
-}
+// Publish is client.Publish.
+func Publish(topic string, events ...api.Event) api.Mutation { return client.Publish(topic, events...) }
 
-// Enqueue adds a message to a queue.
-func Enqueue(queue string, m api.Message) api.Mutation {
-	return api.Mutation{Enqueue: &api.Enqueue{Queue: queue, Message: m}}
-}
+// Enqueue is client.Enqueue.
+func Enqueue(queue string, m api.Message) api.Mutation { return client.Enqueue(queue, m) }
 
-// Event is an event of a type with a payload.
-func Event(eventType string, payload any) api.Event {
-	return api.Event{Type: eventType, Payload: api.Of(payload)}
-}
+// Event is client.Event.
+func Event(eventType string, payload any) api.Event { return client.Event(eventType, payload) }
 
-// Message is a message with a payload.
-func Message(payload any) api.Message { return api.Message{Payload: api.Of(payload)} }
+// Message is client.Message.
+func Message(payload any) api.Message { return client.Message(payload) }

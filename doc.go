@@ -6,7 +6,8 @@
 // opens a store in this process. The same typed calls reach a server through
 // package client.
 //
-// Owns: Open, Options, DB, and the short constructors of mutations.
+// Owns: Open, Options, DB, and the names here of the client's constructors of
+// mutations.
 //
 // May: put the packages of this module together.
 //

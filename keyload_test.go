@@ -2,10 +2,12 @@ package keyload_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/client"
 )
 
 func TestAStoreKeepsWhatOneCommitSaidAfterItIsOpenedAgain(t *testing.T) {
@@ -57,5 +59,26 @@ func TestAStoreKeepsWhatOneCommitSaidAfterItIsOpenedAgain(t *testing.T) {
 	empty, err := api.Call(ctx, db, api.QueuesReceive, &api.QueuesReceiveRequest{Lane: api.LaneRef{Queue: "jobs"}, WaitMillis: 50})
 	if err != nil || empty.Reason != "waitElapsed" {
 		t.Fatalf("%v %+v", err, empty)
+	}
+}
+
+func TestTheConstructorsHereAreThoseOfTheClient(t *testing.T) {
+	p := keyload.Partition("t", "d", "o", "k")
+	e, m := keyload.Event("e", 1), keyload.Message(2)
+	for name, same := range map[string][2]any{
+		"Partition": {p, client.Partition("t", "d", "o", "k")},
+		"Lane":      {keyload.Lane(p, "q"), client.Lane(p, "q")},
+		"Put":       {keyload.Put("c", "i", map[string]int{}), client.Put("c", "i", map[string]int{})},
+		"PutAt":     {keyload.PutAt("c", "i", 3, map[string]int{}), client.PutAt("c", "i", 3, map[string]int{})},
+		"Delete":    {keyload.Delete("c", "i"), client.Delete("c", "i")},
+		"Append":    {keyload.Append("s", "i", e), client.Append("s", "i", e)},
+		"Publish":   {keyload.Publish("t", e), client.Publish("t", e)},
+		"Enqueue":   {keyload.Enqueue("q", m), client.Enqueue("q", m)},
+		"Event":     {e, client.Event("e", 1)},
+		"Message":   {m, client.Message(2)},
+	} {
+		if !reflect.DeepEqual(same[0], same[1]) {
+			t.Errorf("%s: %+v, the client's is %+v", name, same[0], same[1])
+		}
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -94,6 +95,8 @@ func TestTheNeedsOfARequestAreThoseOfItsParts(t *testing.T) {
 		{QueuesReceive.Operation, &QueuesReceiveRequest{Lane: LaneRef{Queue: "in"}}, []Need{{CapQueuesConsume, "in"}}},
 		{EventsRead.Operation, &EventsReadRequest{Source: SourceRef{Resource: "t", Kind: SourceTopic}}, []Need{{CapTopicsRead, "t"}}},
 		{EventsRead.Operation, &EventsReadRequest{Source: SourceRef{Resource: "s", Kind: SourceStream}}, []Need{{CapEventsRead, "s"}}},
+		{CommandsInbox.Operation, &CommandsInboxRequest{Effects: commit.Mutations}, all},
+		{CommandsInbox.Operation, &CommandsInboxRequest{}, []Need{{CapAnyMutation, ""}}},
 		{CommandsOutcome.Operation, &CommandsOutcomeRequest{}, nil},
 		{AdminStatus.Operation, &AdminStatusRequest{}, []Need{{CapDiagnose, ""}}},
 		{PrincipalsGet.Operation, &PrincipalsGetRequest{ID: "p"}, []Need{{CapSecurityManage, ""}}},
@@ -113,12 +116,25 @@ func TestTheNeedsOfARequestAreThoseOfItsParts(t *testing.T) {
 
 func TestEveryOperationOnAResourceNeedsACapabilityOnIt(t *testing.T) {
 	for _, op := range Operations() {
-		if op.Name == "commands.commit" || op.Name == "commands.outcome" {
+		switch op.Name {
+		case "commands.commit", "commands.inbox", "commands.outcome":
 			continue // the mutations' needs; the caller's own commands
 		}
 		if op.Capability == "" {
 			t.Errorf("%s: anybody may call it", op.Name)
 		}
+	}
+}
+
+func TestTheNeedForAnyMutationIsMetByEveryKindsAndIsNoCapability(t *testing.T) {
+	want := []Capability{
+		CapDocumentsWrite, CapEventsAppend, CapTopicsPublish, CapTopicsPurge, CapQueuesPublish, CapQueuesManage, CapDeadLettersRedrive,
+	}
+	if got := MutationCapabilities(); !slices.Equal(got, want) {
+		t.Errorf("mutations need %v, want %v", got, want)
+	}
+	if CapAnyMutation.Known() {
+		t.Error("it could be granted")
 	}
 }
 

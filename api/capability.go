@@ -1,6 +1,9 @@
 package api
 
-import "slices"
+import (
+	"reflect"
+	"slices"
+)
 
 // Capability is one thing a principal may do with a resource. The set is
 // closed.
@@ -33,6 +36,10 @@ const (
 	CapDiagnose           Capability = "diagnose"            // see the catalog and the state of the node
 )
 
+// CapAnyMutation is a need that the capability of any kind of mutation, on any
+// resource of the database, meets. It is no capability and cannot be granted.
+const CapAnyMutation Capability = "of any mutation"
+
 // AnyName in a grant stands for every database, resource or capability.
 const AnyName = "*"
 
@@ -45,6 +52,20 @@ func AllCapabilities() []Capability {
 		CapSecurityManage, CapBackupManage, CapDiagnose,
 	}
 }
+
+// mutationCapabilities is derived once from the kinds of mutations.
+var mutationCapabilities = func() []Capability {
+	var out []Capability
+	for _, k := range MutationKinds() {
+		if c := reflect.New(k.Type).Interface().(MutationBody).Need().Capability; !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}()
+
+// MutationCapabilities lists what the kinds of mutations need, each once.
+func MutationCapabilities() []Capability { return slices.Clone(mutationCapabilities) }
 
 // Known says whether c is a capability of the contract.
 func (c Capability) Known() bool { return slices.Contains(AllCapabilities(), c) }

@@ -34,11 +34,14 @@ type EventsReadResponse struct {
 // TargetPartition is the partition that is read.
 func (r *EventsReadRequest) TargetPartition() PartitionRef { return r.Source.Partition }
 
-func (r *EventsReadRequest) needs() []Need {
-	if r.Source.Kind == SourceStream {
-		return []Need{{CapEventsRead, r.Source.Resource}}
+func (r *EventsReadRequest) needs() []Need { return sourceNeeds(r.Source) }
+
+// sourceNeeds is what seeing a source takes.
+func sourceNeeds(s SourceRef) []Need {
+	if s.Kind == SourceStream {
+		return []Need{{CapEventsRead, s.Resource}}
 	}
-	return []Need{{CapTopicsRead, r.Source.Resource}}
+	return []Need{{CapTopicsRead, s.Resource}}
 }
 
 // Check refuses two starting points.

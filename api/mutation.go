@@ -213,4 +213,5 @@ type MutationResult struct {
 	MessageID     string   `json:"messageId,omitzero" cbor:"6,keyasint,omitempty" doc:"id of the message"`
 	StateVersion  uint64   `json:"stateVersion,omitzero" cbor:"7,keyasint,omitempty" doc:"new state version of the message"`
 	Duplicate     bool     `json:"duplicate,omitzero" cbor:"8,keyasint,omitempty" doc:"an equal message was stored before; nothing was added"`
+	InboxExpired  bool     `json:"inboxExpired,omitzero" cbor:"9,keyasint,omitempty" doc:"of a redrive: the message is older than inbox records are kept (30 days), so effects of an earlier processing are not recognised"`
 }

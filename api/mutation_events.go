@@ -58,7 +58,7 @@ func (m *Publish) Need() Need { return Need{CapTopicsPublish, m.Topic} }
 // PurgeTopic removes the events of a topic up to a position.
 type PurgeTopic struct {
 	Topic           string `json:"topic" cbor:"1,keyasint" format:"identifier" doc:"name of the topic"`
-	ThroughPosition uint64 `json:"throughPosition" cbor:"2,keyasint" minimum:"1" doc:"last position to remove"`
+	ThroughPosition uint64 `json:"throughPosition" cbor:"2,keyasint" minimum:"1" doc:"last position to remove; not above the checkpoint of any group"`
 	Generation      uint64 `json:"generation,omitzero" cbor:"3,keyasint,omitempty" default:"1" minimum:"1" doc:"generation of the topic"`
 }
 

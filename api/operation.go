@@ -30,7 +30,7 @@ const (
 
 // Operation is the descriptor of one operation.
 type Operation struct {
-	// Name is area.verb, lower case, words joined by '-', for example
+	// Name is area.verb or area.thing.verb, lower case, words joined by '-', for example
 	// "queues.receive". The HTTP path, the CLI words and the tool name follow.
 	Name string
 	// Number identifies the operation in the log; append-only.

@@ -95,7 +95,7 @@ type DeadLetterPolicy struct {
 
 // QueuePolicy is how a queue delivers. Quotas are per lane.
 type QueuePolicy struct {
-	MaxAttempts              int64            `json:"maxAttempts,omitzero" cbor:"1,keyasint,omitempty" default:"5" minimum:"1" maximum:"1000" doc:"claims before dead-lettering"`
+	MaxAttempts              int64            `json:"maxAttempts,omitzero" cbor:"1,keyasint,omitempty" default:"5" minimum:"1" maximum:"1000" doc:"claims before dead-lettering; lowered, it ends messages that wait after as many"`
 	Retry                    RetryPolicy      `json:"retry,omitzero" cbor:"2,keyasint" doc:"waits between attempts"`
 	MaxMessages              int64            `json:"maxMessages,omitzero" cbor:"3,keyasint,omitempty" default:"1000000" minimum:"1" maximum:"1000000000" doc:"most unfinished messages"`
 	MaxBytes                 int64            `json:"maxBytes,omitzero" cbor:"4,keyasint,omitempty" default:"4294967296" minimum:"1" maximum:"1099511627776" doc:"most stored bytes of unfinished messages"`
@@ -119,12 +119,18 @@ func (p *QueuePolicy) Check() []fault.Violation {
 type SourcePolicy struct {
 	MaxEvents               int64  `json:"maxEvents,omitzero" cbor:"1,keyasint,omitempty" default:"10000000" minimum:"1" maximum:"1000000000000" doc:"most retained events"`
 	MaxBytes                int64  `json:"maxBytes,omitzero" cbor:"2,keyasint,omitempty" default:"17179869184" minimum:"1" maximum:"1125899906842624" doc:"most retained bytes"`
-	OnFull                  string `json:"onFull,omitzero" cbor:"3,keyasint,omitempty" default:"reject" enum:"reject" doc:"what a write meets when the source is full"`
-	EventIDRetentionSeconds int64  `json:"eventIdRetentionSeconds,omitzero" cbor:"4,keyasint,omitempty" default:"2592000" minimum:"1" maximum:"31536000" doc:"how long ids of purged events are still recognized"`
+	OnFull                  string `json:"onFull,omitzero" cbor:"3,keyasint,omitempty" default:"reject" enum:"reject,trim" doc:"what a write meets when the source is full: reject refuses it, trim removes the oldest events to make room, but none that a group has not finished"`
+	EventIDRetentionSeconds int64  `json:"eventIdRetentionSeconds,omitzero" cbor:"4,keyasint,omitempty" default:"2592000" minimum:"1" maximum:"31536000" doc:"how long ids of removed events are still recognized"`
+	MaxAgeSeconds           int64  `json:"maxAgeSeconds,omitzero" cbor:"5,keyasint,omitempty" minimum:"1" maximum:"3153600000" doc:"events older than this are removed, but none that a group has not finished; kept whatever their age when absent"`
 }
 
-// OnFullReject makes a full source refuse writes.
-const OnFullReject = "reject"
+// What a write meets when the source is full.
+const (
+	// OnFullReject refuses it.
+	OnFullReject = "reject"
+	// OnFullTrim makes room by removing the oldest events.
+	OnFullTrim = "trim"
+)
 
 // FieldPolicy protects one field of the payloads or documents of a resource.
 type FieldPolicy struct {

@@ -18,7 +18,7 @@ type ResourcesConfigureRequest struct {
 	Name            string            `json:"name" cbor:"4,keyasint" format:"identifier" doc:"name within the database"`
 	Domain          string            `json:"domain,omitzero" cbor:"5,keyasint,omitempty" default:"main" format:"identifier" doc:"transaction domain the resource is bound to"`
 	Kind            ResourceKind      `json:"kind" cbor:"6,keyasint" enum:"collection,streamSet,topic,queue" doc:"what the resource holds"`
-	ExpectedVersion uint64            `json:"expectedVersion,omitzero" cbor:"7,keyasint,omitempty" doc:"version the resource must have; needed to change one"`
+	ExpectedVersion uint64            `json:"expectedVersion,omitzero" cbor:"7,keyasint,omitempty" minimum:"1" doc:"version the resource must have; needed to change one"`
 	Collection      *CollectionPolicy `json:"collection,omitzero" cbor:"8,keyasint,omitempty" doc:"only of a collection; all defaults when absent"`
 	Queue           *QueuePolicy      `json:"queue,omitzero" cbor:"9,keyasint,omitempty" doc:"only of a queue; all defaults when absent"`
 	Source          *SourcePolicy     `json:"source,omitzero" cbor:"10,keyasint,omitempty" doc:"only of a topic or stream set; all defaults when absent"`

@@ -88,6 +88,12 @@ func (d Data) Process(ctx context.Context, req *api.QueuesProcessRequest) (*api.
 	return api.Call(ctx, d.doer, api.QueuesProcess, req)
 }
 
+// ProcessInput commits the effects of an input from elsewhere, such as a
+// webhook, once per handler scope and input.
+func (d Data) ProcessInput(ctx context.Context, req *api.CommandsInboxRequest) (*api.CommandsInboxResponse, error) {
+	return api.Call(ctx, d.doer, api.CommandsInbox, req)
+}
+
 // InspectMessage reads everything about one message except its payload.
 func (d Data) InspectMessage(ctx context.Context, lane api.LaneRef, messageID string) (*api.MessageInfo, error) {
 	resp, err := api.Call(ctx, d.doer, api.QueuesInspect, &api.QueuesInspectRequest{Lane: lane, MessageID: messageID})

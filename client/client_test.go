@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/client"
 	"github.com/keyload/keyload/fault"
@@ -30,7 +29,7 @@ var (
 	forms = map[string][]client.Option{"session": nil, "two sessions": {client.Sessions(2)}, "plain HTTP": {client.HTTPOnly()}}
 )
 
-func put(id string, v any) api.Mutation { return keyload.Put("docs", id, v) }
+func put(id string, v any) api.Mutation { return client.Put("docs", id, v) }
 
 func TestTypedCallsDoTheSameOverEveryConnectionAsEmbedded(t *testing.T) {
 	b := newBed(t)
@@ -41,8 +40,8 @@ func TestTypedCallsDoTheSameOverEveryConnectionAsEmbedded(t *testing.T) {
 	for name, c := range doers {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			r, err := c.Commit(ctx, home, put(name, map[string]int{"n": 1}), keyload.Publish("news", keyload.Event("Added", 1)),
-				keyload.Enqueue("jobs", keyload.Message(name)))
+			r, err := c.Commit(ctx, home, put(name, map[string]int{"n": 1}), client.Publish("news", client.Event("Added", 1)),
+				client.Enqueue("jobs", client.Message(name)))
 			check(t, err)
 			if len(r.Results) != 3 || r.Receipt.CommandID == "" {
 				t.Errorf("%+v", r)
@@ -86,7 +85,7 @@ func TestALostAnswerIsSettledByTheSameCommand(t *testing.T) {
 				n.after.Store(1) // the answer to the upgrade passes
 			}
 			n.lose.Store(3)
-			r, err := c.Commit(t.Context(), home, put(name, map[string]int{"n": 1}), keyload.Enqueue("jobs", keyload.Message(name)))
+			r, err := c.Commit(t.Context(), home, put(name, map[string]int{"n": 1}), client.Enqueue("jobs", client.Message(name)))
 			check(t, err)
 			if n.lose.Load() > 0 {
 				t.Errorf("%d answers were not lost", n.lose.Load())
@@ -276,7 +275,7 @@ func TestCallsGoOnAfterTheServerIsRestarted(t *testing.T) {
 	}()
 	b.shutdown()
 	b.serve(addr)
-	_, err = c.Commit(t.Context(), home, put("a", map[string]int{"n": 2}), keyload.Publish("news", keyload.Event("Added", 1)))
+	_, err = c.Commit(t.Context(), home, put("a", map[string]int{"n": 2}), client.Publish("news", client.Event("Added", 1)))
 	check(t, err)
 	if err := <-waiting; err != nil { // was asked for again at the new server
 		t.Error(err)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/client"
 	"github.com/keyload/keyload/fault"
 )
 
@@ -20,9 +20,9 @@ func TestIteratorsGiveEveryPageOnce(t *testing.T) {
 		events := make([]api.Event, 200)
 		for i := range ms {
 			ms[i] = put(fmt.Sprintf("d%05d", from+i), map[string]int{"n": from + i})
-			events[i] = keyload.Event("Added", from+i)
+			events[i] = client.Event("Added", from+i)
 		}
-		_, err := c.Commit(t.Context(), home, append(ms, keyload.Publish("news", events...), keyload.Append("orders", "o", events...))...)
+		_, err := c.Commit(t.Context(), home, append(ms, client.Publish("news", events...), client.Append("orders", "o", events...))...)
 		check(t, err)
 	}
 	n := 0
@@ -100,7 +100,7 @@ func TestATailGivesWhatComesUntilItsContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	publish := func() {
-		_, err := b.db.Commit(t.Context(), home, keyload.Publish("news", keyload.Event("Added", 1), keyload.Event("Added", 2)))
+		_, err := b.db.Commit(t.Context(), home, client.Publish("news", client.Event("Added", 1), client.Event("Added", 2)))
 		check(t, err)
 	}
 	publish()

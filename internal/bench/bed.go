@@ -17,7 +17,9 @@ type bed struct {
 	workload Workload
 	payloads []api.JSON
 	backlog  int // messages that wait before C begins
-	held     int // messages behind the one that is held, for D
+	held     int // messages behind the one that is held, for D and DG
+	groups   int // made by prepare
+	fan      *fan
 	done     tally
 	// loaded is how many messages prepare has stored, for progress.
 	loaded atomic.Int64
@@ -169,5 +171,5 @@ func (b *bed) verify(ctx context.Context) error {
 	same("messages that wait or are held", b.done.enqueued-b.done.completed, status.StoredMessages)
 	same("messages held", b.done.received-b.done.completed, status.InFlightMessages)
 	same("leases that ran out", 0, status.Totals.LeasesLost)
-	return errors.Join(wrong...)
+	return errors.Join(append(wrong, b.verifyGroups(ctx))...)
 }

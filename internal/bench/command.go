@@ -20,7 +20,7 @@ type Command struct {
 	Payload    []int          `placeholder:"BYTES" default:"256" help:"sizes of the payloads, 64 to 65536 (default 256)"`
 	Runs       int            `placeholder:"N" default:"3" help:"runs of each, of which the one in the middle is reported (default 3)"`
 	Seconds    float64        `placeholder:"S" default:"3" help:"length of a run (default 3)"`
-	Count      int64          `placeholder:"N" help:"end a run after so many cycles instead of after a time"`
+	Count      *int64         `placeholder:"N" help:"end a run after so many cycles instead of after a time"`
 	Backlog    int            `placeholder:"N" default:"1000000" help:"messages that wait in the workload C (default 1000000)"`
 	Durability api.Durability `placeholder:"LEVEL" enum:"disk,process" default:"disk" help:"disk, or process to see what the disk costs (default disk)"`
 	Profile    string         `type:"path" placeholder:"FILE" help:"write processor profiles of the embedded runs, one a workload"`
@@ -41,7 +41,7 @@ func (*Command) Help() string {
 		"    keyload bench\n    keyload bench --workloads A64,B64 --modes embedded,wire,http --payload 256,4096\n" +
 		"    keyload bench --workloads B64 --modes embedded --profile cpu.pprof\n\n" +
 		"Workloads: A publishes, AQ enqueues, B enqueues, receives and acknowledges, C is B before a long backlog, D drains " +
-		"behind a message that is held. The numbers are clients x messages of one call."
+		"behind a message that is held, DG is D for a subscription group, E publishes to ten groups. The numbers are clients x messages of one call."
 }
 
 // Measure does what the command line says. It shows how it goes on w, with bars
@@ -60,10 +60,13 @@ func (c *Command) Measure(ctx context.Context, w io.Writer, terminal bool) (repo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	length := limit{time: time.Duration(c.Seconds * float64(time.Second))}
+	if c.Count != nil {
+		length.cycles = *c.Count
+	}
 	s := &session{
 		workloads: found, modes: c.Modes, payloads: c.Payload, runs: c.Runs,
-		limit:   limit{time: time.Duration(c.Seconds * float64(time.Second)), cycles: c.Count},
-		backlog: c.Backlog, durable: c.Durability, profile: c.Profile, dir: dir, appends: appends,
+		limit: length, backlog: c.Backlog, durable: c.Durability, profile: c.Profile, dir: dir, appends: appends,
 		server: func(ctx context.Context, store string) (*exec.Cmd, error) {
 			return again(ctx, ServeName, "--dir", store, "--durability", string(c.Durability))
 		},
@@ -82,9 +85,9 @@ func (c *Command) check() error {
 	switch {
 	case c.Runs < 1:
 		return fault.Invalid("/runs", "must be at least 1")
-	case c.Count < 0:
-		return fault.Invalid("/count", "must not be negative")
-	case c.Count == 0 && c.Seconds <= 0:
+	case c.Count != nil && *c.Count < 1:
+		return fault.Invalid("/count", "must be at least 1")
+	case c.Count == nil && c.Seconds <= 0:
 		return fault.Invalid("/seconds", "must be more than 0")
 	case c.Backlog < 0 || c.Backlog > limits.QueueMessages/2:
 		return fault.Invalid("/backlog", "must be 0 to %d", limits.QueueMessages/2)

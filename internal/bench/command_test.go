@@ -29,7 +29,7 @@ func parse(t *testing.T, args ...string) *Command {
 func TestWithoutFlagsTheCommandMeasuresEverythingOnDisk(t *testing.T) {
 	c := parse(t)
 	if len(c.Workloads) != 0 || len(c.Modes) != 2 || c.Modes[0] != Embedded || c.Modes[1] != Wire || len(c.Payload) != 1 ||
-		c.Payload[0] != 256 || c.Runs != 3 || c.Seconds != 3 || c.Count != 0 || c.Backlog != 1_000_000 || c.Durability != api.DurableDisk {
+		c.Payload[0] != 256 || c.Runs != 3 || c.Seconds != 3 || c.Count != nil || c.Backlog != 1_000_000 || c.Durability != api.DurableDisk {
 		t.Errorf("%+v", c)
 	}
 	found, err := named(c.Workloads)
@@ -52,6 +52,7 @@ func TestTheCommandRefusesWhatCannotBeMeasured(t *testing.T) {
 		{"one run", []string{"--runs", "1"}, true},
 		{"no time", []string{"--seconds", "0"}, false},
 		{"cycles instead of time", []string{"--seconds", "0", "--count", "1"}, true},
+		{"no cycle", []string{"--count", "0"}, false},
 		{"negative count", []string{"--count=-1"}, false},
 		{"no backlog", []string{"--backlog", "0"}, true},
 		{"negative backlog", []string{"--backlog=-1"}, false},

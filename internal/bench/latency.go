@@ -88,13 +88,18 @@ const (
 var stepNames = [steps]string{"cycle", "publish", "enqueue", "receive", "complete"}
 
 // tally is what clients saw happen, to be compared with the store's counters.
-type tally struct{ published, enqueued, received, completed int64 }
+type tally struct {
+	published, enqueued, received, completed int64
+	claimed, finished                        int64 // of groups
+}
 
 func (t *tally) add(o tally) {
 	t.published += o.published
 	t.enqueued += o.enqueued
 	t.received += o.received
 	t.completed += o.completed
+	t.claimed += o.claimed
+	t.finished += o.finished
 }
 
 // recorder is what one client keeps of its work.

@@ -56,6 +56,14 @@ func workloads() []Workload {
 		Workload{
 			Name: "D", Title: "receive and acknowledge behind a message that is held", Clients: 1, Batch: 100,
 			client: newDrainer, prepare: hold,
+		},
+		Workload{
+			Name: "DG", Title: "as D, a group behind a position that is held", Clients: 1, Batch: 100,
+			client: newFollower, prepare: holdPosition,
+		},
+		Workload{
+			Name: "E", Title: fmt.Sprintf("publish; %d groups receive and acknowledge", fanOut), Clients: 1 + fanOut, Batch: 100,
+			client: newFanClient, prepare: fanTopic,
 		})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/keyload/keyload/internal/resource/batch"
 	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/resource/document"
+	"github.com/keyload/keyload/internal/resource/group"
 	"github.com/keyload/keyload/internal/resource/inbox"
 	"github.com/keyload/keyload/internal/resource/partitions"
 	"github.com/keyload/keyload/internal/resource/queue"
@@ -30,6 +31,7 @@ func Resources() []op.Resource {
 		topic.Resource(),
 		queue.Resource(),
 		inbox.Resource(),
+		group.Resource(),
 		batch.Resource(),
 		system.Resource(),
 	}

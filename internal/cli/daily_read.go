@@ -10,11 +10,11 @@ import (
 type createCmd struct {
 	Kind     string   `arg:"" help:"collection, stream-set, topic or queue"`
 	Name     string   `arg:"" help:"its name"`
-	Tenant   string   `placeholder:"NAME" help:"tenant it belongs to (default default)"`
-	Database string   `placeholder:"NAME" help:"database it belongs to (default main)"`
-	Domain   string   `placeholder:"NAME" help:"transaction domain: the resources that may commit together (default main)"`
+	Tenant   nonEmpty `placeholder:"NAME" help:"tenant it belongs to (default default)"`
+	Database nonEmpty `placeholder:"NAME" help:"database it belongs to (default main)"`
+	Domain   nonEmpty `placeholder:"NAME" help:"transaction domain: the resources that may commit together (default main)"`
 	Index    []string `placeholder:"POINTER" sep:"none" help:"of a collection: a field to find documents by, as a JSON pointer such as /customer; commas join the fields of one index"`
-	Attempts int64    `placeholder:"N" help:"of a queue: claims before a message becomes a dead letter (default 5)"`
+	Attempts *string  `placeholder:"N" help:"of a queue: claims before a message becomes a dead letter (default 5)"`
 }
 
 // Help is the example.
@@ -26,7 +26,7 @@ func (*createCmd) Help() string {
 // Run configures the resource.
 func (c *createCmd) Run(s *session) error {
 	request := &api.ResourcesConfigureRequest{
-		Tenant: c.Tenant, Database: c.Database, Domain: c.Domain, Name: c.Name, Kind: api.ResourceKind(c.Kind),
+		Tenant: string(c.Tenant), Database: string(c.Database), Domain: string(c.Domain), Name: c.Name, Kind: api.ResourceKind(c.Kind),
 	}
 	if c.Kind == "stream-set" {
 		request.Kind = api.KindStreamSet
@@ -34,12 +34,13 @@ func (c *createCmd) Run(s *session) error {
 	if len(c.Index) > 0 {
 		request.Collection = &api.CollectionPolicy{Indexes: indexes(c.Index)}
 	}
-	if c.Attempts != 0 {
-		request.Queue = &api.QueuePolicy{MaxAttempts: c.Attempts}
-	}
 	s.flags = []flag{
 		{name: "index", pointer: "/collection"}, {name: "attempts", pointer: "/queue"},
 		{name: "tenant", pointer: "/tenant"}, {name: "database", pointer: "/database"}, {name: "domain", pointer: "/domain"},
+	}
+	attempts := short{name: "attempts", pointer: "/queue/maxAttempts", text: c.Attempts}
+	if err := s.fill(api.ResourcesConfigure.Operation, request, attempts); err != nil {
+		return err
 	}
 	response, err := call(s, api.ResourcesConfigure, request)
 	if err != nil {
@@ -90,10 +91,10 @@ func (c *getCmd) Run(s *session) error {
 }
 
 type receiveCmd struct {
-	Queue string `arg:"" help:"name of the queue"`
-	Max   int64  `placeholder:"N" default:"1" help:"most messages to claim, 1 to 256 (default 1)"`
-	Lease string `placeholder:"LENGTH" default:"30s" help:"how long they are yours (default 30s)"`
-	Wait  string `placeholder:"LENGTH" default:"0s" help:"how long to wait for the first one, up to 20s"`
+	Queue string  `arg:"" help:"name of the queue"`
+	Max   *string `placeholder:"N" help:"most messages to claim, 1 to 256 (default 1)"`
+	Lease *string `placeholder:"LENGTH" help:"how long they are yours (default 30s)"`
+	Wait  *string `placeholder:"LENGTH" help:"how long to wait for the first one, up to 20s (default 0s)"`
 	once
 }
 
@@ -109,12 +110,13 @@ func (c *receiveCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	request := &api.QueuesReceiveRequest{RequestID: c.CommandID, Lane: lane, MaxMessages: c.Max}
-	if request.LeaseSeconds, err = lengthIn("s", c.Lease); err != nil {
-		return &badUsage{text: "--lease must be a length of time such as 30s or 5m"}
-	}
-	if request.WaitMillis, err = lengthIn("ms", c.Wait); err != nil {
-		return &badUsage{text: "--wait must be a length of time such as 500ms or 20s"}
+	request := &api.QueuesReceiveRequest{RequestID: string(c.CommandID), Lane: lane}
+	err = s.fill(api.QueuesReceive.Operation, request,
+		short{name: "max", pointer: "/maxMessages", text: c.Max},
+		short{name: "lease", pointer: "/leaseSeconds", unit: "s", text: c.Lease},
+		short{name: "wait", pointer: "/waitMillis", unit: "ms", text: c.Wait})
+	if err != nil {
+		return err
 	}
 	response, err := call(s, api.QueuesReceive, request)
 	if err != nil {
@@ -135,14 +137,13 @@ type finished struct {
 	once
 }
 
-// complete does the same with every delivery. It exits with the class of the
-// first refusal, so that a script need not read the answer.
+// complete does the same with every delivery.
 func (s *session) complete(f finished, item api.CompleteItem) error {
 	lane, err := f.lane(f.Queue)
 	if err != nil {
 		return err
 	}
-	request := &api.QueuesCompleteRequest{CommandID: f.CommandID, Lane: lane}
+	request := &api.QueuesCompleteRequest{CommandID: string(f.CommandID), Lane: lane}
 	for _, t := range f.Tokens {
 		item.Token = t
 		request.Items = append(request.Items, item)
@@ -151,19 +152,7 @@ func (s *session) complete(f finished, item api.CompleteItem) error {
 	if err != nil {
 		return err
 	}
-	if err := s.show(response); err != nil {
-		return err
-	}
-	return firstRefusal(response.Results)
-}
-
-func firstRefusal(results []api.CompleteResult) error {
-	for _, r := range results {
-		if r.Error != nil {
-			return &refused{r.Error.Code}
-		}
-	}
-	return nil
+	return s.show(response)
 }
 
 type ackCmd struct {
@@ -182,9 +171,9 @@ func (c *ackCmd) Run(s *session) error {
 
 type nackCmd struct {
 	finished
-	Delay   string `placeholder:"LENGTH" help:"wait before the next attempt; by the queue's retry policy when absent"`
-	Failure string `placeholder:"TEXT" help:"why, for people"`
-	Dead    bool   `help:"make it a dead letter at once"`
+	Delay   *string `placeholder:"LENGTH" help:"wait before the next attempt; by the queue's retry policy when absent"`
+	Failure string  `placeholder:"TEXT" help:"why, for people"`
+	Dead    bool    `help:"make it a dead letter at once"`
 }
 
 // Help is the example.
@@ -195,10 +184,10 @@ func (*nackCmd) Help() string {
 // Run gives the deliveries back.
 func (c *nackCmd) Run(s *session) error {
 	item := api.CompleteItem{Action: api.ActionNack, Failure: c.Failure, Terminal: c.Dead}
-	if c.Delay != "" {
-		ms, err := lengthIn("ms", c.Delay)
+	if c.Delay != nil {
+		ms, err := span("ms", *c.Delay)
 		if err != nil {
-			return &badUsage{text: "--delay must be a length of time such as 30s or 5m"}
+			return &badUsage{text: "--delay " + err.Error()}
 		}
 		item.DelayMillis = &ms
 	}

@@ -23,7 +23,7 @@ func (w *within) ref() (api.PartitionRef, error) {
 // once is the flags of the daily commands that write.
 type once struct {
 	within
-	CommandID string `name:"command-id" placeholder:"UUID" help:"your stable identity of this call, to repeat it safely; made for you when absent"`
+	CommandID nonEmpty `name:"command-id" placeholder:"UUID" help:"your stable identity of this call, to repeat it safely; made for you when absent"`
 }
 
 // commit sends changes as one batch and shows what they did.
@@ -33,7 +33,7 @@ func (s *session) commit(at once, changes ...api.Mutation) error {
 		return err
 	}
 	response, err := call(s, api.CommandsCommit, &api.CommandsCommitRequest{
-		CommandID: at.CommandID, Partition: p, Mutations: changes,
+		CommandID: string(at.CommandID), Partition: p, Mutations: changes,
 	})
 	if err != nil {
 		return err
@@ -66,12 +66,12 @@ func headers(texts []string) (map[string]string, error) {
 	return out, nil
 }
 
-// moment reads a time flag of a daily command; "" is absent.
-func (s *session) moment(name, text string) (api.Time, error) {
-	if text == "" {
+// moment reads a time flag of a daily command; nil is absent.
+func (s *session) moment(name string, text *string) (api.Time, error) {
+	if text == nil {
 		return 0, nil
 	}
-	t, err := s.instant(text)
+	t, err := s.instant(*text)
 	if err != nil {
 		return 0, &badUsage{text: name + " " + err.Error()}
 	}
@@ -123,7 +123,7 @@ func (c *deleteCmd) Run(s *session) error {
 type event struct {
 	Type    string   `arg:"" help:"what happened, for example OrderPlaced"`
 	Payload string   `arg:"" help:"any JSON value, @file, or - for standard input"`
-	EventID string   `name:"event-id" placeholder:"ID" help:"identity of the event, to store it once; made for you when absent"`
+	EventID nonEmpty `name:"event-id" placeholder:"ID" help:"identity of the event, to store it once; made for you when absent"`
 	Header  []string `placeholder:"NAME=VALUE" sep:"none" help:"a text that travels beside the payload; may be repeated"`
 }
 
@@ -133,7 +133,7 @@ func (e *event) read(s *session) ([]api.Event, error) {
 		return nil, err
 	}
 	h, err := headers(e.Header)
-	return []api.Event{{EventID: e.EventID, Type: e.Type, Payload: payload, Headers: h}}, err
+	return []api.Event{{EventID: string(e.EventID), Type: e.Type, Payload: payload, Headers: h}}, err
 }
 
 type appendCmd struct {
@@ -187,9 +187,9 @@ func (c *publishCmd) Run(s *session) error {
 type enqueueCmd struct {
 	Queue     string   `arg:"" help:"name of the queue"`
 	Payload   string   `arg:"" help:"any JSON value, @file, or - for standard input"`
-	MessageID string   `name:"message-id" placeholder:"ID" help:"identity of the message, to store it once; made for you when absent"`
-	NotBefore string   `placeholder:"TIME" help:"not delivered before this instant: 2026-01-31T12:00:00Z, or +30s from now"`
-	ExpiresAt string   `placeholder:"TIME" help:"not delivered from this instant on"`
+	MessageID nonEmpty `name:"message-id" placeholder:"ID" help:"identity of the message, to store it once; made for you when absent"`
+	NotBefore *string  `placeholder:"TIME" help:"not delivered before this instant: 2026-01-31T12:00:00Z, or +30s from now"`
+	ExpiresAt *string  `placeholder:"TIME" help:"not delivered from this instant on"`
 	Priority  *int     `placeholder:"N" help:"0 is delivered first, 9 last (default 4)"`
 	Header    []string `placeholder:"NAME=VALUE" sep:"none" help:"a text that travels beside the payload; may be repeated"`
 	once
@@ -202,7 +202,7 @@ func (*enqueueCmd) Help() string {
 
 // Run enqueues the message.
 func (c *enqueueCmd) Run(s *session) error {
-	m := api.Message{MessageID: c.MessageID, Priority: c.Priority}
+	m := api.Message{MessageID: string(c.MessageID), Priority: c.Priority}
 	var err error
 	if m.Payload, err = s.payload("PAYLOAD", c.Payload); err != nil {
 		return err

@@ -18,6 +18,7 @@ type flag struct {
 	tag      reflect.StructTag
 	shape    shape
 	required bool
+	argument bool   // may be given by its place on the command line, too
 	group    string // heading in the help; "" is the operation's own
 	// source is set for the flags that say the kind of a source by their name.
 	source api.SourceKind
@@ -34,6 +35,7 @@ const (
 	shapePartition              // api.PartitionRef in its text form
 	shapeList                   // texts, separated by commas or repeated
 	shapeObject                 // JSON of a struct
+	shapeMap                    // JSON of an object with names of the caller's
 	shapeObjects                // JSON of structs, in an array or repeated
 	shapeJSON                   // any JSON value
 	shapeBytes                  // bytes of a file or of the text
@@ -42,8 +44,17 @@ const (
 // flagsOf lists the flags of a request type. References and single structures
 // are flattened, so that a lane is --queue and --partition; a policy has one
 // flag for all of it, in JSON, and one for each of its numbers.
+//
+// What a request cannot do without and is one word may be typed without its
+// flag, in the order of the fields: the resource, then what is named in it. The
+// resource of a source is its topic then.
 func flagsOf(request reflect.Type) []flag {
-	return structFlags(request, flag{}, "")
+	flags := structFlags(request, flag{}, "")
+	for i := range flags {
+		f := &flags[i]
+		f.argument = f.source == api.SourceTopic || f.required && f.shape == shapeText && !f.filled()
+	}
+	return flags
 }
 
 // structFlags lists the flags of the fields of t, which sits where at says.
@@ -88,6 +99,8 @@ func fieldFlags(f flag, prefix string) []flag {
 		f.shape = shapeList
 	case t.Kind() == reflect.Slice:
 		f.shape = shapeObjects
+	case t.Kind() == reflect.Map:
+		f.shape = shapeMap
 	case t.Kind() == reflect.Struct && prefix != "":
 		return structFlags(t, f, f.name+".")
 	case t.Kind() == reflect.Struct:
@@ -157,7 +170,7 @@ func (f *flag) placeholder() string {
 		return "PARTITION"
 	case shapeList:
 		return "LIST"
-	case shapeObject, shapeObjects, shapeJSON:
+	case shapeObject, shapeMap, shapeObjects, shapeJSON:
 		return "JSON"
 	case shapeBytes:
 		return "BYTES"
@@ -198,7 +211,7 @@ func (f *flag) help() string {
 		facts = append(facts, "tenant/database/domain/key; default default/main/main/main")
 	case f.shape == shapeTime:
 		facts = append(facts, "such as 2026-01-31T12:00:00Z, +30s or +7d")
-	case f.shape == shapeObject, f.shape == shapeObjects, f.shape == shapeJSON:
+	case f.shape == shapeObject, f.shape == shapeMap, f.shape == shapeObjects, f.shape == shapeJSON:
 		facts = append(facts, "JSON, @file or -")
 	case f.shape == shapeBytes:
 		facts = append(facts, "text, @file or -")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -107,6 +108,9 @@ func (b *branch) commandType() reflect.Type {
 		}
 		fields = append(fields, member(len(fields), reflect.TypeFor[typed](), "request",
 			"the whole request as JSON, @file or - for standard input; flags given beside it win", `placeholder:"JSON"`))
+		for _, f := range b.own.arguments() {
+			fields = append(fields, member(len(fields), reflect.TypeFor[typed](), f.name, "the same as --"+f.name, `arg:"" optional:""`))
+		}
 	}
 	for _, c := range b.children {
 		fields = append(fields, member(len(fields), c.commandType(), c.word, c.help(), `cmd:""`))
@@ -144,6 +148,10 @@ func areaHelp(area string) string {
 		return "Read topics."
 	case "queues":
 		return "Receive and finish messages; see, explain and repair queues."
+	case "subscriptions":
+		return "Follow a topic or a stream as a group of workers; see, steer and repair groups."
+	case "deadletters":
+		return "See, redrive and discard the events a group has given up."
 	case "resources":
 		return "Create, change and delete collections, stream sets, topics and queues."
 	case "principals":
@@ -158,12 +166,13 @@ func areaHelp(area string) string {
 
 // describe gives the selected commands their long help: the operation's
 // paragraph and an example.
-func describe(node *kong.Node, ops map[string]*operation) {
+func describe(node *kong.Node, ops map[string]*operation, name typedName) {
 	for _, c := range node.Children {
 		if o := ops[commandWords(c)]; o != nil {
 			c.Detail = o.inFlags(o.op.Doc) + "\n\nFor example:\n\n    " + strings.ReplaceAll(example(o.op.Name), "\n", "\n    ")
 		}
-		describe(c, ops)
+		c.Detail = name.in(c.Detail)
+		describe(c, ops, name)
 	}
 }
 
@@ -191,8 +200,14 @@ func commandWords(n *kong.Node) string {
 	return strings.Join(words, " ")
 }
 
-// typedIn collects what was typed for an operation from the struct kong filled.
-func (o *operation) typedIn(target reflect.Value) given {
+// arguments are the flags that may be given by their place.
+func (o *operation) arguments() []flag {
+	return slices.DeleteFunc(slices.Clone(o.flags), func(f flag) bool { return !f.argument })
+}
+
+// typedIn collects what was typed for an operation from the struct kong filled:
+// its flags, the whole request, and what was given by its place.
+func (o *operation) typedIn(target reflect.Value) (given, error) {
 	in := given{texts: map[string][]string{}}
 	for i, f := range o.flags {
 		var texts []string
@@ -209,5 +224,15 @@ func (o *operation) typedIn(target reflect.Value) given {
 	if t := target.Field(len(o.flags)).Interface().(typed).texts; len(t) > 0 {
 		in.request = t[len(t)-1]
 	}
-	return in
+	for i, f := range o.arguments() {
+		texts := target.Field(len(o.flags) + 1 + i).Interface().(typed).texts
+		if len(texts) == 0 {
+			continue
+		}
+		if in.texts[f.name] != nil {
+			return in, &badUsage{"--" + f.name + " is given twice: by its flag and by its place"}
+		}
+		in.texts[f.name] = texts
+	}
+	return in, nil
 }

@@ -11,10 +11,7 @@ import (
 )
 
 // badUsage is a command line that cannot be carried out; nothing was sent.
-type badUsage struct {
-	text string
-	hint string // what to type instead; "" is the command's help
-}
+type badUsage struct{ text string }
 
 func (e *badUsage) Error() string { return e.text }
 

@@ -18,7 +18,8 @@ import (
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Terminal bool // Out is a terminal
+	Terminal bool   // Out is a terminal
+	Program  string // as it was typed, for the commands it suggests; "" is keyload
 }
 
 // globals are the flags of every command.
@@ -69,7 +70,7 @@ type session struct {
 	*globals
 	ctx     context.Context
 	streams Streams
-	command string // its words
+	name    typedName
 	flags   []flag // of its operation, to name what a refusal is about
 }
 
@@ -79,9 +80,10 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	var p program
 	ops := operations()
 	exited := false
+	tell := &teller{w: streams.Err, name: typedName(streams.Program)}
 	parser, byWords, err := newParser(&p, ops, streams, func(int) { exited = true })
 	if err != nil {
-		return report(streams.Err, err, false, "", nil)
+		return tell.report(err)
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -94,13 +96,15 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 		return 0 // help was asked for and printed
 	}
 	if err != nil {
-		return report(streams.Err, asUsage(err), p.Globals.JSON || slices.Contains(args, "--json"), wordsOf(err), nil)
+		tell.json, tell.command = p.Globals.JSON || slices.Contains(args, "--json"), wordsOf(err)
+		return tell.report(asUsage(err))
 	}
 	s := &session{
 		reader: reader{stdin: streams.In, now: time.Now()}, globals: &p.Globals,
-		ctx: ctx, streams: streams, command: commandWords(selected.Selected()),
+		ctx: ctx, streams: streams, name: tell.name,
 	}
-	if o := byWords[s.command]; o != nil {
+	tell.json, tell.command = s.JSON, commandWords(selected.Selected())
+	if o := byWords[tell.command]; o != nil {
 		s.flags = o.flags
 		err = s.runOperation(o, selected.Selected().Target)
 	} else {
@@ -109,13 +113,16 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	if err != nil && ctx.Err() != nil {
 		err = context.Canceled
 	}
-	return report(streams.Err, err, s.JSON, s.command, s.flags)
+	tell.flags = s.flags
+	return tell.report(err)
 }
 
-// newParser joins the fixed commands and the operations'.
+// newParser joins the fixed commands and the operations'. Its texts suggest
+// commands as they would be typed here.
 func newParser(p *program, ops []*operation, streams Streams, exit func(int)) (*kong.Kong, map[string]*operation, error) {
+	name := typedName(streams.Program)
 	options := []kong.Option{
-		kong.Name("keyload"), kong.Description(description), kong.Exit(exit), kong.Writers(streams.Out, streams.Err),
+		kong.Name(name.word()), kong.Description(name.in(description)), kong.Exit(exit), kong.Writers(streams.Out, streams.Err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 110}),
 	}
 	for _, b := range branches(ops) {
@@ -129,7 +136,7 @@ func newParser(p *program, ops []*operation, streams Streams, exit func(int)) (*
 	for _, o := range ops {
 		byWords[wordsLine(o.op)] = o
 	}
-	describe(parser.Model.Node, byWords)
+	describe(parser.Model.Node, byWords, name)
 	return parser, byWords, nil
 }
 
@@ -160,7 +167,11 @@ func wordsOf(err error) string {
 // runOperation builds the request of an operation, sends it and shows the
 // answer.
 func (s *session) runOperation(o *operation, target reflect.Value) error {
-	request, err := s.build(o.op, o.flags, o.typedIn(target))
+	in, err := o.typedIn(target)
+	if err != nil {
+		return err
+	}
+	request, err := s.build(o.op, o.flags, in)
 	if err != nil {
 		return err
 	}
@@ -205,5 +216,6 @@ func Standard() Streams {
 	return Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
+		Program:  os.Args[0],
 	}
 }

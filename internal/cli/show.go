@@ -9,13 +9,20 @@ import (
 )
 
 // show writes a response: for people, or with --json exactly as a server would
-// answer it, on one line.
+// answer it, on one line. Where single items of it were refused, the program
+// exits with the class of the first refusal, so that a script need not read it.
 func (s *session) show(response any) error {
+	var err error
 	if s.JSON {
-		return s.showJSON(response)
+		err = s.showJSON(response)
+	} else {
+		p := printer{w: s.streams.Out, terminal: s.streams.Terminal, name: s.name}
+		err = p.print(response)
 	}
-	p := printer{w: s.streams.Out, terminal: s.streams.Terminal}
-	return p.print(response)
+	if first := itemsOf(response).first(); err == nil && first != nil {
+		err = &refused{first.Code}
+	}
+	return err
 }
 
 func (s *session) showJSON(v any) error {

@@ -58,7 +58,7 @@ func (c *initCmd) Run(s *session) error {
 func (c *initCmd) tell(s *session, created node.Created) error {
 	key, keep := created.APIKey, "Keep the key: it is not shown again. Next:\n  export KEYLOAD_API_KEY=..."
 	if c.KeyFile != "" {
-		key, keep = "in "+c.KeyFile, "Next:\n  export KEYLOAD_API_KEY=$(cat "+c.KeyFile+")"
+		key, keep = "in "+c.KeyFile, "Next:\n  export KEYLOAD_API_KEY=$(cat "+shellWord(c.KeyFile)+")"
 	}
 	_, err := fmt.Fprintf(s.streams.Out, `made a store in %s
 incarnation  %s
@@ -66,8 +66,8 @@ principal    %s (administrator)
 apiKey       %s
 
 %s
-  keyload serve --dir %s
-`, created.Dir, created.Incarnation, created.Principal, key, keep, created.Dir)
+  %s
+`, created.Dir, created.Incarnation, created.Principal, key, keep, s.name.command("serve", "--dir", created.Dir))
 	return err
 }
 

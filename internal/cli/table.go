@@ -26,6 +26,7 @@ const shortCell = 60
 type printer struct {
 	w        io.Writer
 	terminal bool // shorten long cells
+	name     typedName
 }
 
 // print writes any response.
@@ -34,7 +35,8 @@ func (p *printer) print(response any) error {
 	var b bytes.Buffer
 	p.structure(&b, "", only(v))
 	if f := v.FieldByName("Receipt"); f.IsValid() && f.Type() == reflect.TypeFor[api.Receipt]() {
-		b.WriteString(receiptLine(f.Interface().(api.Receipt)))
+		x := itemsOf(response)
+		b.WriteString(receiptLine(f.Interface().(api.Receipt), x) + p.name.in(x.advice()))
 	}
 	_, err := p.w.Write(b.Bytes())
 	return err
@@ -55,18 +57,6 @@ func only(v reflect.Value) reflect.Value {
 		return found[0]
 	}
 	return v
-}
-
-// receiptLine sums up where and when a command was committed.
-func receiptLine(r api.Receipt) string {
-	if r.Token.Position == 0 {
-		return "" // nothing was written
-	}
-	where := ""
-	if p := r.Token.Partition; p != (api.PartitionRef{}) {
-		where = " in " + p.String()
-	}
-	return fmt.Sprintf("committed %s at position %d%s (%s), command %s\n", r.CommittedAt, r.Token.Position, where, r.Durability, r.CommandID)
 }
 
 // structure writes the fields of one structure: first the plain ones side by
@@ -113,7 +103,11 @@ func (p *printer) nested(b *bytes.Buffer, indent, name string, v reflect.Value) 
 		fmt.Fprintf(b, "%s%s: none\n", indent, name)
 		return
 	}
-	fmt.Fprintf(b, "%s%s: %d\n", indent, name, v.Len())
+	more := ""
+	if columnsOf(v.Type().Elem()) != nil {
+		more = " (--json shows every field)"
+	}
+	fmt.Fprintf(b, "%s%s: %d%s\n", indent, name, v.Len(), more)
 	if hasTokens(v) {
 		for i := range v.Len() {
 			p.structure(b, indent+"  ", v.Index(i))
@@ -139,39 +133,6 @@ func hasTokens(list reflect.Value) bool {
 		}
 	}
 	return false
-}
-
-// table writes a list of structures with a column for every field that is set
-// in at least one of them.
-func (p *printer) table(b *bytes.Buffer, indent string, list reflect.Value) {
-	t := list.Type().Elem()
-	header := table.Row{}
-	rows := make([]table.Row, list.Len())
-	for i := range t.NumField() {
-		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		column, empty := make([]string, list.Len()), true
-		for j := range column {
-			f := list.Index(j).Field(i)
-			empty = empty && f.IsZero()
-			if !f.IsZero() || !strings.Contains(options, "omit") {
-				column[j] = p.inCell(f)
-			}
-		}
-		if name == "-" || empty {
-			continue
-		}
-		header = append(header, name)
-		for j := range rows {
-			rows[j] = append(rows[j], column[j])
-		}
-	}
-	w := table.NewWriter()
-	w.SetStyle(plainStyle())
-	w.AppendHeader(header)
-	w.AppendRows(rows)
-	for line := range strings.SplitSeq(w.Render(), "\n") {
-		b.WriteString(indent + strings.TrimRight(line, " ") + "\n")
-	}
 }
 
 // plainStyle is columns with two spaces between them and nothing else.
@@ -215,7 +176,7 @@ func (p *printer) inCell(v reflect.Value) string {
 		s = string(b)
 	}
 	s = strings.Join(strings.Fields(s), " ")
-	if p.terminal && utf8.RuneCountInString(s) > shortCell {
+	if _, refusal := v.Interface().(*fault.Error); p.terminal && !refusal && utf8.RuneCountInString(s) > shortCell {
 		s = string([]rune(s)[:shortCell-1]) + "…"
 	}
 	return s

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,16 +97,70 @@ func TestLongValuesAreShortenedInTablesOnATerminalOnly(t *testing.T) {
 	}
 }
 
-func TestARefusedItemIsShownWithItsReason(t *testing.T) {
-	equal(t, printed(t, &api.QueuesCompleteResponse{Results: []api.CompleteResult{
-		{MessageID: "m-1", State: api.StateAcked, StateVersion: 3},
-		{Error: fault.New(fault.StaleLease, "replaced", "another worker holds the message")},
-	}}, true), `
-results: 2
-  messageId  state  stateVersion  error
-  m-1        acked  3
-                                  StaleLease: another worker holds the message
+func TestAnAnswerSaysOfEachItemWhatBecameOfIt(t *testing.T) {
+	ok := api.CompleteResult{MessageID: "m-1", State: api.StateAcked, StateVersion: 3}
+	no := api.CompleteResult{Error: fault.New(fault.StaleLease, "lease_replaced", "another worker holds the message, which is longer than a cell may be").With("nextAction", "drop it")}
+	equal(t, printed(t, &api.QueuesCompleteResponse{Receipt: receipt, Results: []api.CompleteResult{ok, no, no}}, true), `
+results: 3
+  item  messageId  state  stateVersion  error
+  1     m-1        acked  3
+  2                                     StaleLease: another worker holds the message, which is longer than a cell may be
+  3                                     StaleLease: another worker holds the message, which is longer than a cell may be
+2 of 3 items were refused and changed nothing; the rest is committed 2026-02-01T03:00:00.000Z at position 12 in default/main/main/k%2F1 (disk), command 0190b6a0-5c1e-7c3a-9d5e-2f1b8a6c4d3e
+next for item 2, 3: repeating it cannot help: drop it
 `)
+	equal(t, printed(t, &api.QueuesCompleteResponse{Receipt: receipt, Results: []api.CompleteResult{no}}, true), `
+results: 1
+  item  error
+  1     StaleLease: another worker holds the message, which is longer than a cell may be
+nothing changed: 1 of 1 items was refused
+next for item 1: repeating it cannot help: drop it
+`)
+	equal(t, printed(t, &api.QueuesCompleteResponse{Receipt: receipt, Results: []api.CompleteResult{ok}}, true), `
+results: 1
+  messageId  state  stateVersion
+  m-1        acked  3
+committed 2026-02-01T03:00:00.000Z at position 12 in default/main/main/k%2F1 (disk), command 0190b6a0-5c1e-7c3a-9d5e-2f1b8a6c4d3e
+`)
+}
+
+func TestAListOfResourcesFitsALineOf100Characters(t *testing.T) {
+	name := strings.Repeat("n", 24)
+	page := &api.ResourcesListResponse{Resources: []api.Resource{
+		{Tenant: "default", Database: "main", Name: name, Domain: "main", Kind: api.KindQueue, ID: 7, Version: 12, Paused: true, Deleting: true, Queue: &api.QueuePolicy{}, CreatedAt: 1, UpdatedAt: 1769914800000},
+		{Tenant: "default", Database: "main", Name: "c", Domain: "main", Kind: api.KindCollection, ID: 8, Version: 1, Collection: &api.CollectionPolicy{}, CreatedAt: 1, UpdatedAt: 1769914800000},
+	}}
+	out := printed(t, page, false)
+	equal(t, out, `
+resources: 2 (--json shows every field)
+  name                      domain  kind        paused  version  updatedAt                 deleting
+  nnnnnnnnnnnnnnnnnnnnnnnn  main    queue       true    12       2026-02-01T03:00:00.000Z  true
+  c                         main    collection          1        2026-02-01T03:00:00.000Z
+`)
+	for line := range strings.SplitSeq(out, "\n") {
+		if len(line) > 100 {
+			t.Errorf("%d characters: %s", len(line), line)
+		}
+	}
+}
+
+func TestTheColumnsOfATableAreFieldsOfItsStructure(t *testing.T) {
+	for _, of := range []any{api.Resource{}, api.MessageInfo{}, api.Principal{}, api.APIKey{}, api.ShardStatus{}, api.GroupInfo{}, api.WindowRow{}, api.DeadLetter{}} {
+		typ := reflect.TypeOf(of)
+		if columnsOf(typ) == nil {
+			t.Errorf("%s has no columns of its own", typ)
+		}
+		var names []string
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+		for _, c := range columnsOf(typ) {
+			if !slices.Contains(names, c) {
+				t.Errorf("%s has no field %s", typ, c)
+			}
+		}
+	}
 }
 
 func TestAZeroIsShownWhereItSaysSomething(t *testing.T) {
@@ -116,7 +172,7 @@ startedAt     1970-01-01T00:00:00.000Z
 uptimeMillis  0
 ready         false
 storedBytes   0
-shards: 2
+shards: 2 (--json shows every field)
   shard  position
   0      3
   1      0

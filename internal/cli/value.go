@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ func (r *reader) set(f *flag, request reflect.Value, texts []string) error {
 	var err error
 	switch f.shape {
 	case shapeText:
-		place.SetString(last)
+		err = setText(f, place, last)
 	case shapeNumber:
 		err = setNumber(f, place, last)
 	case shapeSwitch:
@@ -48,6 +49,8 @@ func (r *reader) set(f *flag, request reflect.Value, texts []string) error {
 		setList(place, texts)
 	case shapeObject:
 		err = r.setObject(place, last)
+	case shapeMap:
+		err = r.setMap(place, last)
 	case shapeJSON:
 		var v api.JSON
 		if v, err = r.json(last); err == nil {
@@ -89,6 +92,15 @@ func settle(v reflect.Value, index []int) reflect.Value {
 		v = v.Field(i)
 	}
 	return v
+}
+
+// setText refuses an empty name or choice, which would count as absent.
+func setText(f *flag, place reflect.Value, text string) error {
+	if text == "" && (f.tag.Get("format") != "" || f.tag.Get("enum") != "") {
+		return errEmpty
+	}
+	place.SetString(text)
+	return nil
 }
 
 // setNumber reads an integer, or a length of time in the unit of the name.
@@ -161,6 +173,15 @@ func (r *reader) instant(text string) (api.Time, error) {
 	if text == "now" {
 		return api.TimeOf(r.now), nil
 	}
+	t, err := r.parse(text)
+	if err == nil && t <= 0 {
+		// The first instant there is would count as absent.
+		err = errors.New("must be after 1970-01-01T00:00:00.000Z")
+	}
+	return t, err
+}
+
+func (r *reader) parse(text string) (api.Time, error) {
 	if strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") {
 		if d, err := length(text[1:]); err == nil && d >= 0 {
 			if text[0] == '-' {
@@ -250,7 +271,25 @@ func (r *reader) setObject(place reflect.Value, text string) error {
 	if err := wire.DecodeJSON(b, one.Interface()); err != nil {
 		return err
 	}
+	// Here, because a zero in it counts as absent once it is part of a request.
+	if found := api.Validate(one.Interface()); len(found) > 0 {
+		return api.ValidationError(found)
+	}
 	place.Set(one)
+	return nil
+}
+
+// setMap reads a JSON object whose names are the caller's.
+func (r *reader) setMap(place reflect.Value, text string) error {
+	v, err := r.json(text)
+	if err != nil {
+		return err
+	}
+	one := reflect.New(place.Type())
+	if err := json.Unmarshal(v, one.Interface()); err != nil {
+		return errors.New(`must be a JSON object such as '{"region": ["eu", "us"]}'`)
+	}
+	place.Set(one.Elem())
 	return nil
 }
 

@@ -29,7 +29,7 @@ func TestTimesAreInstantsOrLengthsFromNow(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want %s", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "30s", "+", "+x", "+-30s", "2026-03-01", "tomorrow"} {
+	for _, text := range []string{"", "30s", "+", "+x", "+-30s", "2026-03-01", "tomorrow", "1970-01-01T00:00:00Z", "1969-12-31T23:59:59Z"} {
 		if got, err := reading().instant(text); err == nil {
 			t.Errorf("%q: got %s, want an error", text, got)
 		}

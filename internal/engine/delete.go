@@ -7,7 +7,6 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/machine"
-	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/resource/partitions"
 	"github.com/keyload/keyload/internal/table"
@@ -87,16 +86,12 @@ func (c deletion) frozen(ctx context.Context, s spread) (any, error) {
 
 // holds says whether any partition has a row of the resource.
 func (c deletion) holds(ctx context.Context, r *api.Resource) (bool, error) {
-	owner, ok := c.registry.Purger(r.Kind)
-	if !ok {
-		return false, nil
-	}
 	found := false
 	for shard := uint16(1); shard <= c.identity.Shards && !found; shard++ {
 		err := c.read(ctx, shard, func(s *kv.Snapshot) error {
 			return partitions.Each(s, shard, [16]byte{}, func(space table.Space, _ api.PartitionRef) (bool, error) {
 				var err error
-				found, err = op.Holds(s, owner, table.Owner{Space: space, Resource: r.ID})
+				found, err = c.registry.Holds(s, r.Kind, table.Owner{Space: space, Resource: r.ID})
 				return !found && err == nil, err
 			})
 		})

@@ -45,7 +45,7 @@ const (
 	BatchBytes = 8 << 20
 	// BatchMutations is the most mutations of a batch.
 	BatchMutations = 256
-	// ProcessEffects is the most effects of one processed delivery.
+	// ProcessEffects is the most effects of one processed input.
 	ProcessEffects = 256
 	// EventsPerWrite is the most events of one append or publish.
 	EventsPerWrite = 256
@@ -82,6 +82,9 @@ const (
 	ScanScheduled = 256
 	ScanExpired   = 256
 	ScanReady     = 256
+	// ScanSource is the most new positions of a source one receive of a group
+	// looks at.
+	ScanSource = 256
 	// ScanPositions is the most source positions one group receive looks at.
 	ScanPositions = 256
 )
@@ -157,6 +160,9 @@ const (
 	// SourceEvents and SourceBytes are the most a policy may allow.
 	SourceEvents = 1_000_000_000_000
 	SourceBytes  = 1 << 50
+	// SourceAgeSeconds is the greatest age of events a policy may name: a hundred
+	// years.
+	SourceAgeSeconds = 100 * 365 * 86_400
 	// EventIDSecondsDefault is how long ids of purged events are kept.
 	EventIDSecondsDefault = 30 * 86_400
 )
@@ -211,4 +217,15 @@ const (
 	ClockBehindMillis = 500
 	// ClockDriftMillis is how far wall and monotonic clock may part.
 	ClockDriftMillis = 5_000
+)
+
+// Subscription groups.
+const (
+	// GroupsPerSource is the most groups one source has: retention looks at every
+	// one of them for the lowest checkpoint.
+	GroupsPerSource = 1_000
+	// GroupWindow is the largest maxWindow.
+	GroupWindow = 65_536
+	// GroupSkips is how many skips a group remembers.
+	GroupSkips = 16
 )

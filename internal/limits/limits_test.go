@@ -33,6 +33,7 @@ func TestTheTagsOfRequestsAreTheLimits(t *testing.T) {
 	add := func(b []bound) { all = append(all, b...) }
 	add(of[api.CommandsCommitRequest]("Mutations maxItems", limits.BatchMutations))
 	add(of[api.QueuesProcessRequest]("Effects maxItems", limits.ProcessEffects, "Token maxLength", limits.TokenBytes))
+	add(of[api.CommandsInboxRequest]("Effects maxItems", limits.ProcessEffects))
 	add(of[api.AppendEvents]("Events maxItems", limits.EventsPerWrite))
 	add(of[api.Publish]("Events maxItems", limits.EventsPerWrite))
 	add(of[api.PutDocument]("Document maxLength", limits.DocumentBytes))
@@ -84,7 +85,8 @@ func TestTheTagsOfRequestsAreTheLimits(t *testing.T) {
 	add(of[api.SourcePolicy](
 		"MaxEvents default", limits.SourceEventsDefault, "MaxEvents maximum", limits.SourceEvents,
 		"MaxBytes default", limits.SourceBytesDefault, "MaxBytes maximum", limits.SourceBytes,
-		"EventIDRetentionSeconds default", limits.EventIDSecondsDefault, "EventIDRetentionSeconds maximum", limits.RetentionSeconds))
+		"EventIDRetentionSeconds default", limits.EventIDSecondsDefault, "EventIDRetentionSeconds maximum", limits.RetentionSeconds,
+		"MaxAgeSeconds maximum", limits.SourceAgeSeconds))
 	add(of[api.CollectionPolicy]("Indexes maxItems", limits.Indexes, "Schema maxLength", limits.SchemaBytes,
 		"TombstoneRetentionSeconds default", limits.TombstoneSecondsDefault, "TombstoneRetentionSeconds maximum", limits.RetentionSeconds))
 	add(of[api.IndexDefinition]("Paths maxItems", limits.IndexPaths))

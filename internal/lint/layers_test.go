@@ -41,6 +41,7 @@ var layers = []layer{
 	{path: "internal/resource/topic"},
 	{path: "internal/resource/queue"},
 	{path: "internal/resource/inbox"},
+	{path: "internal/resource/group"},
 	{path: "internal/resource/batch"},
 	{path: "internal/resource/system"},
 	{path: "internal/catalog", root: "the one list of all resources"},
@@ -79,6 +80,7 @@ var layerExceptions = []exception{
 	{"fan-out", "internal/machine", "apply is where the envelope, access, receipts and tables meet"},
 	{"fan-out", "internal/engine", "the door puts registry, log, policies and clock together; gateways then need nothing else"},
 	{"fan-out", "internal/resource/directory", "a definition is stored, numbered, protected, spread and removed in one place"},
+	{"fan-out", "internal/resource/group", "as queue, and the events of a source, inbox and dead letters beside"},
 	{"fan-out", "internal/resource/queue", "rows, delivery tokens, protected fields and limits meet in one claim"},
 }
 

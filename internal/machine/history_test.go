@@ -116,12 +116,22 @@ func (h *history) process(who Identity) {
 	}))
 }
 
+// arrive processes one of few inputs from elsewhere, many of them again, with
+// the same effects or others.
+func (h *history) arrive(who Identity) {
+	req := &api.CommandsInboxRequest{Partition: place, Source: "feed", InputID: fmt.Sprint("input", rapid.IntRange(0, 1).Draw(h.t, "input")), HandlerScope: "handler"}
+	if rapid.Bool().Draw(h.t, "effect") {
+		req.Effects = []api.Mutation{h.mutation()}
+	}
+	h.run(h.command(who, api.CommandsInbox.Operation, req))
+}
+
 // draw makes a history of the given length.
 func draw(t *rapid.T, length int) *history {
 	h := &history{bed: newBed(t), t: t}
 	for range length {
 		who := rapid.SampledFrom([]Identity{worker, worker, worker, worker, root, nobody}).Draw(t, "who")
-		switch rapid.IntRange(0, 11).Draw(t, "what") {
+		switch rapid.IntRange(0, 12).Draw(t, "what") {
 		case 0:
 			h.now += int64(rapid.SampledFrom([]int{1, 1500, 45_000}).Draw(t, "later"))
 		case 1:
@@ -132,7 +142,9 @@ func draw(t *rapid.T, length int) *history {
 			h.complete(who)
 		case 6:
 			h.process(who)
-		case 7: // the same command once more
+		case 7:
+			h.arrive(who)
+		case 8: // the same command once more
 			if len(h.steps) > 0 {
 				h.run(rapid.SampledFrom(h.steps).Draw(t, "again").cmd)
 			}
@@ -229,6 +241,7 @@ func TestTheDrawnHistoriesReachEveryKindOfOutcome(t *testing.T) {
 	for _, want := range []string{
 		"tick", "commands.commit", "commands.commit refused", "queues.receive", "queues.receive refused",
 		"queues.complete", "queues.process", "queues.process refused",
+		"commands.inbox", "commands.inbox refused",
 	} {
 		if seen[want] == 0 {
 			t.Errorf("no %s in any history: %v", want, seen)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/table"
 	"github.com/keyload/keyload/internal/token"
@@ -108,6 +109,28 @@ func (c *Ctx) Mutate(i int, m *api.Mutation) (api.MutationResult, error) {
 		return api.MutationResult{}, fmt.Errorf("op: mutation %q has no handler", m.Kind())
 	}
 	return h.Apply(c, i, m)
+}
+
+// MutateAll applies the mutations of a command in order, each with its result;
+// none have nil. The first refusal ends it and says, as the fact of the given
+// name, which mutation was refused, counted from 0; without a name it does not.
+// The mutations before it stay applied until the machine drops the command.
+func (c *Ctx) MutateAll(fact string, mutations []api.Mutation) ([]api.MutationResult, error) {
+	if len(mutations) == 0 {
+		return nil, nil
+	}
+	results := make([]api.MutationResult, len(mutations))
+	for i := range mutations {
+		r, err := c.Mutate(i, &mutations[i])
+		if err != nil {
+			if f := fault.From(err); f != nil && fact != "" {
+				f.With(fact, "%s", strconv.Itoa(i))
+			}
+			return nil, err
+		}
+		results[i] = r
+	}
+	return results, nil
 }
 
 // View is the context of one query.

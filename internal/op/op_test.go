@@ -2,17 +2,14 @@ package op
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
-	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/table"
 	"github.com/keyload/keyload/internal/token"
@@ -31,7 +28,7 @@ func TestTheRegistryRefusesEveryClash(t *testing.T) {
 		"an operation": {{Handlers: []Handler{commitHandler()}}, {Handlers: []Handler{commitHandler()}}},
 		"a mutation":   {{Mutations: []Mutation{{Kind: "m"}, {Kind: "m"}}}},
 		"a due kind":   {{Dues: []Due{{Kind: 1}}}, {Dues: []Due{{Kind: 1}}}},
-		"a purge":      {{Kinds: []api.ResourceKind{api.KindQueue}}, {Kinds: []api.ResourceKind{api.KindQueue}}},
+		"a kind":       {{Kinds: []api.ResourceKind{api.KindQueue, api.KindQueue}, Purge: purges(nil)}},
 	} {
 		if _, err := NewRegistry(clash); err == nil {
 			t.Errorf("%s is declared twice and nothing was said", what)
@@ -42,7 +39,7 @@ func TestTheRegistryRefusesEveryClash(t *testing.T) {
 func TestTheRegistryFindsWhatWasDeclared(t *testing.T) {
 	r, err := NewRegistry([]Resource{{
 		Name: "all", Tables: []table.Info{{ID: 1}}, Handlers: []Handler{commitHandler()}, Mutations: []Mutation{{Kind: "m"}},
-		Dues: []Due{{Kind: 3}}, Kinds: []api.ResourceKind{api.KindQueue},
+		Dues: []Due{{Kind: 3}}, Kinds: []api.ResourceKind{api.KindQueue}, Purge: purges(nil),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -54,16 +51,15 @@ func TestTheRegistryFindsWhatWasDeclared(t *testing.T) {
 	}
 	_, mutation := r.Mutation("m")
 	_, due := r.Due(3)
-	purger, purges := r.Purger(api.KindQueue)
-	if !mutation || !due || !purges || purger.Name != "all" || len(r.Resources()) != 1 {
+	keepers := r.Keepers(api.KindQueue)
+	if !mutation || !due || len(keepers) != 1 || keepers[0].Name != "all" || len(r.Resources()) != 1 {
 		t.Error("something that was declared is not found")
 	}
 	_, none := r.Handler("none")
 	_, none2 := r.Numbered(9999)
 	_, none3 := r.Mutation("none")
 	_, none4 := r.Due(9)
-	_, none5 := r.Purger(api.KindTopic)
-	if none || none2 || none3 || none4 || none5 {
+	if none || none2 || none3 || none4 || r.Keepers(api.KindTopic) != nil {
 		t.Error("something that was not declared is found")
 	}
 }
@@ -238,34 +234,5 @@ func TestAPageIsFullAtItsLimitOrWhenItLookedAtEnough(t *testing.T) {
 	}
 	if p.Look(); !p.Full() {
 		t.Error("not full after looking at as many as it may")
-	}
-}
-
-func TestHoldsFindsARowOfTheOwnerInAnyTable(t *testing.T) {
-	s, err := kv.Open("db", kv.Options{FS: vfs.NewMem(), NoSync: true, CacheBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx := s.NewTx()
-	defer func() {
-		if err := errors.Join(tx.Close(), s.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
-	res := &Resource{Tables: []table.Info{{ID: 200}, {ID: 202}}}
-	owner := func(n uint32) table.Owner {
-		return table.Owner{Space: table.Space{Shard: 1, Partition: [16]byte{1}}, Resource: n}
-	}
-	for _, row := range []struct {
-		id    byte
-		owner uint32
-	}{{201, 5}, {200, 4}, {202, 6}} {
-		tx.Begin()
-		tx.Put(append(owner(row.owner).Append([]byte{row.id}), 'x'), []byte{1})
-	}
-	for n, want := range map[uint32]bool{3: false, 4: true, 5: false, 6: true, 7: false} {
-		if got, err := Holds(tx, res, owner(n)); got != want || err != nil {
-			t.Errorf("resource %d holds rows: %v, want %v (%v)", n, got, want, err)
-		}
 	}
 }

@@ -2,10 +2,9 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/keyload/keyload/api"
-	"github.com/keyload/keyload/internal/codec"
-	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -18,10 +17,20 @@ type Resource struct {
 	Dues      []Due
 	// Check verifies the package's invariants over one shard.
 	Check func(*Audit) error
-	// Purge removes at most budget rows of one deleted resource in one
-	// partition and says whether none is left. Kinds says for which kinds.
+	// Kinds are the kinds of resources the package keeps rows of. Several packages
+	// may keep rows of one kind; the keys of all of them start with the owner.
 	Kinds []api.ResourceKind
+	// Purge removes at most budget rows of one deleted resource in one partition;
+	// fewer than budget means that the package has none left there.
 	Purge func(c *Ctx, owner table.Owner, budget int) (removed int, err error)
+	// Changed is told, in a data shard, that a definition of one of the Kinds was
+	// replaced; nil where that changes nothing that is stored. Its work must be
+	// bounded, whatever the resource holds.
+	Changed func(c *Ctx, old, now *api.Resource) error
+	// Pins visits what the package holds back in a source, in an order that the
+	// state alone decides; nil where it never does. source is the key of the
+	// source: the scope may be a tick's, without its partition and principal.
+	Pins func(s *Scope, source []byte, visit func(Pin) (more bool, err error)) error
 }
 
 // Registry is the frozen set of operations. It is read only after NewRegistry.
@@ -31,7 +40,7 @@ type Registry struct {
 	byNumber  map[uint16]*Handler
 	mutations map[string]*Mutation
 	dues      map[table.DueKind]*Due
-	purges    map[api.ResourceKind]*Resource
+	kinds     map[api.ResourceKind][]*Resource
 }
 
 // NewRegistry joins the resources and refuses any clash.
@@ -40,7 +49,7 @@ func NewRegistry(resources []Resource) (*Registry, error) {
 		resources: resources,
 		byName:    map[string]*Handler{}, byNumber: map[uint16]*Handler{},
 		mutations: map[string]*Mutation{}, dues: map[table.DueKind]*Due{},
-		purges: map[api.ResourceKind]*Resource{},
+		kinds: map[api.ResourceKind][]*Resource{},
 	}
 	tables := map[table.ID]string{}
 	for i := range resources {
@@ -81,10 +90,10 @@ func (r *Registry) add(res *Resource) error {
 		r.dues[d.Kind] = d
 	}
 	for _, k := range res.Kinds {
-		if r.purges[k] != nil {
-			return fmt.Errorf("op: kind %s is purged twice", k)
+		if res.Purge == nil || slices.Contains(r.kinds[k], res) {
+			return fmt.Errorf("op: %s cannot purge kind %s, or says it twice", res.Name, k)
 		}
-		r.purges[k] = res
+		r.kinds[k] = append(r.kinds[k], res)
 	}
 	return nil
 }
@@ -106,23 +115,3 @@ func (r *Registry) Mutation(kind string) (*Mutation, bool) {
 
 // Due finds the handler of a kind of due row.
 func (r *Registry) Due(k table.DueKind) (*Due, bool) { d, ok := r.dues[k]; return d, ok }
-
-// Purger finds the resource package that removes the rows of a kind.
-func (r *Registry) Purger(k api.ResourceKind) (*Resource, bool) { p, ok := r.purges[k]; return p, ok }
-
-// Holds says whether an owner has any row in the tables of its package, whose
-// keys all start with the owner.
-func Holds(r kv.Reader, res *Resource, owner table.Owner) (bool, error) {
-	for _, t := range res.Tables {
-		prefix := owner.Append([]byte{byte(t.ID)})
-		found := false
-		err := r.Scan(prefix, codec.PrefixEnd(prefix), false, func(_, _ []byte) (bool, error) {
-			found = true
-			return false, nil
-		})
-		if found || err != nil {
-			return found, err
-		}
-	}
-	return false, nil
-}

@@ -212,15 +212,11 @@ func (b *bed) holds(r *api.ResourcesDeleteRequest) (found bool) {
 	if res == nil {
 		return false
 	}
-	purger, ok := b.registry.Purger(res.Kind)
-	if !ok {
-		return false
-	}
 	snap := b.store.NewSnapshot()
 	defer snap.Close()
 	b.must(partitions.Each(snap, dataShard, [16]byte{}, func(s table.Space, _ api.PartitionRef) (bool, error) {
 		var err error
-		found, err = op.Holds(snap, purger, table.Owner{Space: s, Resource: res.ID})
+		found, err = b.registry.Holds(snap, res.Kind, table.Owner{Space: s, Resource: res.ID})
 		return !found && err == nil, err
 	}))
 	return found

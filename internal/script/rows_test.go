@@ -64,7 +64,7 @@ func selected(name string, prefixes []string) bool {
 }
 
 func (b *bed) newShower(snap *kv.Snapshot) *shower {
-	s := &shower{b, map[uint32]string{}, map[[16]byte]string{{}: "catalog"}, map[[16]byte]string{}}
+	s := &shower{b, map[uint32]string{0: "elsewhere"}, map[[16]byte]string{{}: "catalog"}, map[[16]byte]string{}}
 	b.must(directory.Each(snap, dataShard, func(r *api.Resource) (bool, error) {
 		s.resources[r.ID] = r.Name
 		return true, nil
@@ -117,6 +117,7 @@ var states = []api.MessageState{
 var dues = []string{
 	table.DueLane: "lane", table.DuePurge: "purge", table.DuePurgedIDs: "purgedIds", table.DueTombstone: "tombstones",
 	table.DueReceipts: "receipts", table.DueInbox: "inbox", table.DueDeletion: "deletion",
+	table.DueGroup: "group", table.DueLimit: "limit", table.DueAge: "age",
 }
 
 func (s *shower) value(name string, v reflect.Value) string {

@@ -39,10 +39,6 @@ type result struct {
 	err error
 }
 
-// resultChannels are reused: a proposal's channel holds one value and is empty
-// again once that value was received.
-var resultChannels = sync.Pool{New: func() any { return make(chan result, 1) }}
-
 // entry is one that is evaluated, on its way to the disk.
 type entry struct {
 	proposals []proposal
@@ -60,9 +56,13 @@ type shard struct {
 	m      *machine.Machine
 	queue  chan proposal
 	syncs  chan entry
-	quit   chan struct{}
-	done   chan struct{}
-	once   sync.Once
+	// results are channels for reuse: one holds one value and is empty again once
+	// that value was received. The shard has its own, since a pool of all stores
+	// would carry channels into other synctest bubbles.
+	results sync.Pool
+	quit    chan struct{}
+	done    chan struct{}
+	once    sync.Once
 
 	applied    atomic.Uint64 // position handed to the store
 	durable    atomic.Uint64 // position known to be on disk
@@ -91,6 +91,7 @@ func start(cfg Config, number uint16, m *machine.Machine) *shard {
 		quit: make(chan struct{}), done: make(chan struct{}), dueChanged: make(chan struct{}, 1),
 		head: m.Head(),
 	}
+	s.results.New = func() any { return make(chan result, 1) }
 	s.moved = sync.NewCond(&s.mu)
 	s.applied.Store(s.head.Position)
 	s.durable.Store(s.head.Position)
@@ -105,7 +106,7 @@ func (s *shard) propose(ctx context.Context, cmd machine.Command, left func()) (
 		left()
 		return machine.Outcome{}, stopped(s.number, err)
 	}
-	p := proposal{cmd, resultChannels.Get().(chan result), left}
+	p := proposal{cmd, s.results.Get().(chan result), left}
 	select {
 	case s.queue <- p:
 	case <-s.quit:
@@ -117,7 +118,7 @@ func (s *shard) propose(ctx context.Context, cmd machine.Command, left func()) (
 	}
 	select {
 	case r := <-p.result:
-		resultChannels.Put(p.result)
+		s.results.Put(p.result)
 		return r.out, r.err
 	case <-ctx.Done():
 		// The channel is left to the garbage collector: its answer is still to come.

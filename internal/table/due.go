@@ -10,13 +10,16 @@ type DueKind uint8
 
 // The kinds of due rows.
 const (
-	DueLane      DueKind = 1 // queue: something of a lane is due
-	DuePurge     DueKind = 2 // source: purged rows to remove
-	DuePurgedIDs DueKind = 3 // source: event identities past their horizon
-	DueTombstone DueKind = 4 // document: tombstones past their horizon
-	DueReceipts  DueKind = 5 // machine: receipts past their horizon
-	DueInbox     DueKind = 6 // inbox: rows past their horizon
-	DueDeletion  DueKind = 7 // directory: a deleted resource's rows to remove
+	DueLane      DueKind = 1  // queue: something of a lane is due
+	DuePurge     DueKind = 2  // source: purged rows to remove
+	DuePurgedIDs DueKind = 3  // source: event identities past their horizon
+	DueTombstone DueKind = 4  // document: tombstones past their horizon
+	DueReceipts  DueKind = 5  // machine: receipts past their horizon
+	DueInbox     DueKind = 6  // inbox: rows past their horizon
+	DueDeletion  DueKind = 7  // directory: a deleted resource's rows to remove
+	DueGroup     DueKind = 10 // group: a retry or lease of a group is due
+	DueLimit     DueKind = 9  // queue: lanes to look through since a limit was lowered
+	DueAge       DueKind = 11 // source: events past their age; sources to arm anew since that was lowered
 )
 
 // DueKey is one row of the one table of things that happen later. An owner has

@@ -33,6 +33,7 @@ const (
 	EventID     ID = 41 // source: identity of events
 	SourceHead  ID = 42 // source: tail, first retained, counters
 	PurgedIDs   ID = 44 // source: identities whose horizon runs
+	AgeSweep    ID = 45 // source: how far the sources of a resource were armed anew
 	Message     ID = 50 // queue: metadata by message id
 	MessageBody ID = 51 // queue: payload and headers
 	LaneHead    ID = 52 // queue: counters of a lane
@@ -44,8 +45,19 @@ const (
 	Dead        ID = 58 // queue: dead letters in order
 	PendingDead ID = 59 // queue: messages waiting for dead letter room
 	LeaseLeft   ID = 60 // queue: which messages of a lease row are still leased
+	LimitSweep  ID = 61 // queue: how far the lanes of a queue were looked through
 
 	Inbox     ID = 70 // inbox: processed inputs
 	InboxAt   ID = 71 // inbox: prune order
 	InboxHead ID = 72 // inbox: armed instant of a lane
+
+	GroupDefinition ID = 80 // group: what was configured, by source and name
+	GroupHead       ID = 81 // group: checkpoint, counters
+	GroupRow        ID = 82 // group: unfinished positions and gap runs
+	GroupReady      ID = 83 // group: places to be claimed again
+	GroupWait       ID = 84 // group: places by the instant of their next attempt
+	GroupLease      ID = 85 // group: leases by deadline
+	GroupKeyed      ID = 86 // group: unfinished positions by ordering key
+	GroupDead       ID = 87 // group: dead letters with their events
+	GroupSkip       ID = 88 // group: the last skips
 )

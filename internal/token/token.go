@@ -20,6 +20,8 @@ const (
 	Delivery Purpose = 1 // one lease of one message
 	Cursor   Purpose = 2 // a place in a source
 	Page     Purpose = 3 // a place in a listing
+	// GroupDelivery is one lease of one position of a group.
+	GroupDelivery Purpose = 4
 )
 
 // MaxBytes is the longest token text (contract §6).

@@ -38,6 +38,8 @@ func fill(t *rapid.T, v reflect.Value) {
 		for i := range n {
 			fill(t, v.Index(i))
 		}
+	case v.Type() == reflect.TypeFor[map[string][]string]():
+		v.Set(reflect.ValueOf(rapid.MapOfN(drawText(), rapid.SliceOfN(drawText(), 1, 3), 0, 3).Draw(t, "map")))
 	case v.Kind() == reflect.Map:
 		v.Set(reflect.ValueOf(rapid.MapOfN(drawText(), drawText(), 0, 3).Draw(t, "map")))
 	case v.Kind() == reflect.String:

@@ -44,13 +44,18 @@ func Active(p *api.Principal, now int64) error {
 }
 
 // Allow refuses unless the principal has the capability on the resource: as
-// administrator, by a role (everything of its own tenant), or by a grant.
+// administrator, by a role (everything of its own tenant), or by a grant. The
+// need api.CapAnyMutation is met by any of several capabilities on anything of
+// the database.
 func Allow(p *api.Principal, n op.Need) error {
 	if p.Administrator {
 		return nil
 	}
 	if n.Tenant == "" || n.Tenant != p.Tenant {
 		return denied(n)
+	}
+	if n.Capability == api.CapAnyMutation {
+		return allowAnyMutation(p, n)
 	}
 	for _, role := range p.Roles {
 		if slices.Contains(api.RoleCapabilities(role), n.Capability) {
@@ -59,6 +64,24 @@ func Allow(p *api.Principal, n op.Need) error {
 	}
 	for _, g := range p.Grants {
 		if grants(g, n) {
+			return nil
+		}
+	}
+	return denied(n)
+}
+
+func allowAnyMutation(p *api.Principal, n op.Need) error {
+	writes := append(api.MutationCapabilities(), api.AnyName)
+	some := func(of []api.Capability) bool {
+		return slices.ContainsFunc(writes, func(c api.Capability) bool { return slices.Contains(of, c) })
+	}
+	for _, role := range p.Roles {
+		if some(api.RoleCapabilities(role)) {
+			return nil
+		}
+	}
+	for _, g := range p.Grants {
+		if covers(g.Database, n.Database) && some(g.Capabilities) {
 			return nil
 		}
 	}

@@ -83,6 +83,41 @@ func TestARoleAllowsExactlyItsCapabilities(t *testing.T) {
 	}
 }
 
+func TestTheNeedForAnyMutationIsMetByTheRightToSomeMutationInTheDatabase(t *testing.T) {
+	need := op.Need{Capability: api.CapAnyMutation, Tenant: "acme", Database: "main"}
+	may := func(p api.Principal) bool {
+		p.ID, p.Tenant = "p", "acme"
+		return Allow(&p, need) == nil
+	}
+	changes := api.MutationCapabilities()
+	for _, c := range api.AllCapabilities() {
+		want := slices.Contains(changes, c)
+		if got := may(api.Principal{Grants: []api.Grant{grant("side", "x", c), grant("main", "orders", c)}}); got != want {
+			t.Errorf("with %s on one resource: %v", c, got)
+		}
+		if got := may(api.Principal{Grants: []api.Grant{grant("*", "orders", c)}}); got != want {
+			t.Errorf("with %s in every database: %v", c, got)
+		}
+		if may(api.Principal{Grants: []api.Grant{grant("side", "*", c)}}) {
+			t.Errorf("with %s in another database", c)
+		}
+	}
+	for role, want := range map[api.Role]bool{
+		api.RoleProducer: true, api.RoleWorker: true, api.RoleReader: false, api.RoleOperator: true, api.RoleAdmin: true, "none": false,
+	} {
+		if got := may(api.Principal{Roles: []api.Role{role}}); got != want {
+			t.Errorf("as %s: %v", role, got)
+		}
+	}
+	if may(api.Principal{}) || !may(api.Principal{Administrator: true}) || !may(api.Principal{Grants: []api.Grant{grant("main", "orders", "*")}}) {
+		t.Error("nothing grants it, or an administrator or a star does not")
+	}
+	err := Allow(&api.Principal{ID: "p", Tenant: "other", Roles: []api.Role{api.RoleAdmin}}, need)
+	if !errors.Is(err, &fault.Error{Code: fault.PermissionDenied, Reason: "missing_capability"}) || !strings.Contains(err.Error(), "the capability of any mutation") {
+		t.Errorf("of another tenant: %v", err)
+	}
+}
+
 func TestAPrincipalIsActiveUntilItIsRevokedOrExpires(t *testing.T) {
 	const now = 1000
 	for name, c := range map[string]struct {

@@ -1,10 +1,7 @@
 package batch
 
 import (
-	"strconv"
-
 	"github.com/keyload/keyload/api"
-	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
 )
 
@@ -18,29 +15,17 @@ func Resource() op.Resource {
 	}
 }
 
-// commit applies the mutations in order. The first refusal refuses the batch;
-// the machine then drops every write of it.
+// commit applies the mutations in order. The first refusal refuses the batch and
+// says which mutation it was, unless there is but one; the machine then drops
+// every write of it.
 func commit(c *op.Ctx, req *api.CommandsCommitRequest) (*api.CommandsCommitResponse, error) {
-	results, err := Apply(c, req.Mutations)
+	which := "mutation"
+	if len(req.Mutations) == 1 {
+		which = ""
+	}
+	results, err := c.MutateAll(which, req.Mutations)
 	if err != nil {
 		return nil, err
 	}
 	return &api.CommandsCommitResponse{Results: results}, nil
-}
-
-// Apply applies mutations as part of a command. A refusal says which mutation
-// was refused.
-func Apply(c *op.Ctx, mutations []api.Mutation) ([]api.MutationResult, error) {
-	results := make([]api.MutationResult, len(mutations))
-	for i := range mutations {
-		r, err := c.Mutate(i, &mutations[i])
-		if err != nil {
-			if f := fault.From(err); f != nil && len(mutations) > 1 {
-				f.With("mutation", "%s", strconv.Itoa(i))
-			}
-			return nil, err
-		}
-		results[i] = r
-	}
-	return results, nil
 }

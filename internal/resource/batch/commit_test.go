@@ -33,10 +33,14 @@ func recorder(t *testing.T, applied *[]string, refuse map[string]error) *op.Ctx 
 func put(id string) api.Mutation    { return api.Mutation{PutDocument: &api.PutDocument{ID: id}} }
 func remove(id string) api.Mutation { return api.Mutation{DeleteDocument: &api.DeleteDocument{ID: id}} }
 
+func batchOf(ms ...api.Mutation) *api.CommandsCommitRequest {
+	return &api.CommandsCommitRequest{Mutations: ms}
+}
+
 func TestMutationsAreAppliedInOrderEachWithItsResult(t *testing.T) {
 	var applied []string
 	c := recorder(t, &applied, nil)
-	resp, err := commit(c, &api.CommandsCommitRequest{Mutations: []api.Mutation{put("a"), remove("b"), put("a")}})
+	resp, err := commit(c, batchOf(put("a"), remove("b"), put("a")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +57,13 @@ func TestMutationsAreAppliedInOrderEachWithItsResult(t *testing.T) {
 func TestTheFirstRefusalEndsTheBatchAndNamesItsMutation(t *testing.T) {
 	var applied []string
 	c := recorder(t, &applied, map[string]error{"bad": fault.New(fault.Conflict, "clash", "clash")})
-	_, err := Apply(c, []api.Mutation{put("a"), put("bad"), put("c")})
+	_, err := commit(c, batchOf(put("a"), put("bad"), put("c")))
 	f := fault.From(err)
 	if f == nil || f.Reason != "clash" || f.Facts["mutation"] != "1" || len(applied) != 2 {
 		t.Errorf("applied %v, refused with %+v", applied, f)
 	}
 	c = recorder(t, &applied, map[string]error{"bad": fault.New(fault.Conflict, "clash", "clash")})
-	_, err = Apply(c, []api.Mutation{put("bad")}) // alone it needs no number
+	_, err = commit(c, batchOf(put("bad"))) // alone it needs no number
 	if f := fault.From(err); f == nil || f.Reason != "clash" || len(f.Facts) != 0 {
 		t.Errorf("refused with %+v", f)
 	}
@@ -69,7 +73,7 @@ func TestAFailureThatIsNoRefusalStaysOne(t *testing.T) {
 	var applied []string
 	broken := errors.New("broken")
 	c := recorder(t, &applied, map[string]error{"bad": broken})
-	if _, err := Apply(c, []api.Mutation{put("a"), put("bad")}); !errors.Is(err, broken) || fault.From(err) != nil {
+	if _, err := commit(c, batchOf(put("a"), put("bad"))); !errors.Is(err, broken) || fault.From(err) != nil {
 		t.Errorf("it became %v", err)
 	}
 }
@@ -77,7 +81,7 @@ func TestAFailureThatIsNoRefusalStaysOne(t *testing.T) {
 func TestAMutationWithoutAHandlerStopsTheShard(t *testing.T) {
 	var applied []string
 	c := recorder(t, &applied, nil)
-	if _, err := Apply(c, []api.Mutation{{Publish: &api.Publish{}}}); err == nil || fault.From(err) != nil {
+	if _, err := commit(c, batchOf(api.Mutation{Publish: &api.Publish{}})); err == nil || fault.From(err) != nil {
 		t.Errorf("it was answered with %v", err)
 	}
 }

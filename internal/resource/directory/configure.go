@@ -130,13 +130,22 @@ func nextNumber(r kv.Reader, shard uint16) (uint32, error) {
 	return last + 1, err
 }
 
-// Install writes a changed definition into a data shard.
+// Install writes a changed definition into a data shard, and tells the package
+// of its kind.
 func Install(c *op.Ctx, record []byte) error {
 	var r api.Resource
 	if err := table.DecodeCBOR(record, &r); err != nil {
 		return err
 	}
-	byName.Put(c.Tx, Name{c.Space.Shard, r.Tenant, r.Database, r.Name}, &r)
+	key := Name{c.Space.Shard, r.Tenant, r.Database, r.Name}
+	old, err := byName.Shared(c.Tx, key)
+	if err != nil {
+		return err
+	}
+	byName.Put(c.Tx, key, &r)
 	byID.Put(c.Tx, numberKey{c.Space.Shard, r.ID}, &number{Tenant: r.Tenant, Database: r.Database, Name: r.Name, Kind: r.Kind})
-	return nil
+	if old == nil {
+		return nil
+	}
+	return c.Registry.Changed(c, old, &r)
 }

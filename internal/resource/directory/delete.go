@@ -170,14 +170,13 @@ func erase(c *op.Ctx, owner []byte, budget int) error {
 	if err != nil || !ok {
 		return err
 	}
-	purger, ok := c.Registry.Purger(d.Kind)
 	spaces, more, err := nextPartitions(c, d.Next, budget)
 	if err != nil {
 		return err
 	}
 	for _, s := range spaces {
-		if ok && budget > 0 {
-			n, err := purger.Purge(c, table.Owner{Space: s, Resource: k.ID}, budget)
+		if budget > 0 {
+			n, err := c.Registry.Purge(c, d.Kind, table.Owner{Space: s, Resource: k.ID}, budget)
 			if err != nil {
 				return err
 			}

@@ -158,13 +158,16 @@ func (n *node) held(r api.Resource) (rows int) {
 	n.t.Helper()
 	snap := n.store.NewSnapshot()
 	defer snap.Close()
-	kind, ok := n.e.Registry().Purger(r.Kind)
-	if !ok {
-		n.t.Fatalf("nobody purges a %s", r.Kind)
+	var tables []table.Info
+	for _, res := range n.e.Registry().Keepers(r.Kind) {
+		tables = append(tables, res.Tables...)
+	}
+	if len(tables) == 0 {
+		n.t.Fatalf("nobody keeps rows of a %s", r.Kind)
 	}
 	for shard := uint16(1); shard <= n.e.Shards(); shard++ {
 		n.must(partitions.Each(snap, shard, [16]byte{}, func(s table.Space, _ api.PartitionRef) (bool, error) {
-			for _, t := range kind.Tables {
+			for _, t := range tables {
 				prefix := table.Owner{Space: s, Resource: r.ID}.Append([]byte{byte(t.ID)})
 				if err := snap.Scan(prefix, append(prefix, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF), false, func(_, _ []byte) (bool, error) { rows++; return true, nil }); err != nil {
 					return false, err

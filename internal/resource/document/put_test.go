@@ -201,7 +201,7 @@ func TestACollectionWithoutRowsLeavesNoHead(t *testing.T) {
 		w.now += 100_000
 		w.tick(256)
 		w.view(root, func(v *op.View) {
-			if held, err := op.Holds(v.R, &w.registry.Resources()[0], table.Owner{Space: w.space, Resource: 1}); held || err != nil {
+			if held, err := w.registry.Holds(v.R, api.KindCollection, table.Owner{Space: w.space, Resource: 1}); held || err != nil {
 				t.Errorf("rows are left: %v, %v", held, err)
 			}
 		})
@@ -243,7 +243,7 @@ func TestADeletedCollectionIsPurgedInBoundedStepsAndNothingElse(t *testing.T) {
 			t.Errorf("%d rows were removed, want %d", total, rows)
 		}
 		w.view(root, func(v *op.View) {
-			if held, err := op.Holds(v.R, &w.registry.Resources()[0], owner); held || err != nil {
+			if held, err := w.registry.Holds(v.R, api.KindCollection, owner); held || err != nil {
 				t.Errorf("rows are left: %v, %v", held, err)
 			}
 		})

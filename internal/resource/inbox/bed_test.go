@@ -50,7 +50,7 @@ func newBed(t *testing.T, in api.QueuePolicy) *bed {
 	var err error
 	b.registry, err = op.NewRegistry([]op.Resource{
 		{Name: "partitions", Tables: partitions.Tables()}, access.Resource(), directory.Resource(nil),
-		queue.Resource(), Resource(), batch.Resource(),
+		queue.Resource(), Resource(), batch.Resource(), feedResource(),
 	})
 	b.must(err)
 	b.store, err = kv.Open("db", kv.Options{FS: vfs.NewMem(), NoSync: true})
@@ -119,8 +119,9 @@ func call[Req, Resp any](b *bed, o api.Op[Req, Resp], in *Req) (*Resp, error) {
 			return nil, err
 		}
 	}
+	at := any(&req).(api.PartitionRequest).TargetPartition()
 	cmd := machine.NewCommand(o.Operation, machine.Identity{
-		ID: uuid.MustParse(any(&req).(api.CommandRequest).GetCommandID()), Principal: access.Root, Partition: place, Hash: partitions.Hash(place),
+		ID: uuid.MustParse(any(&req).(api.CommandRequest).GetCommandID()), Principal: access.Root, Partition: at, Hash: partitions.Hash(at),
 	}, fingerprint, encoded, nil)
 	out := b.entry(cmd)
 	if out.Err != nil {
@@ -238,4 +239,11 @@ func code(err error) string {
 		return string(f.Code) + "/" + f.Reason
 	}
 	return ""
+}
+
+func facts(err error) map[string]string {
+	if f := fault.From(err); f != nil {
+		return f.Facts
+	}
+	return nil
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // check verifies that every record is in the prune order and the other way
-// round, and that pruning of every lane that has records is armed.
+// round, that pruning of every owner of records is armed, and that every input
+// has the form of its owner's.
 func check(a *op.Audit) error {
 	all := table.Range{Prefix: codec.AppendUint16(nil, a.Space.Shard)}
 	records := int64(0)
@@ -18,6 +19,9 @@ func check(a *op.Audit) error {
 		at, ok, err := order.Get(a.R, orderKey{k.Owner, v.At, v.Position})
 		if err == nil && (!ok || at != k) {
 			a.Report("index", where(&k), "the record is not in the prune order")
+		}
+		if !wellFormed(k.Owner, k.Input) {
+			a.Report("form", where(&k), "the input is none that its owner has")
 		}
 		return true, err
 	})
@@ -43,13 +47,13 @@ func check(a *op.Audit) error {
 	})
 }
 
-// armed looks for the due row of a lane, given its oldest record.
+// armed looks for the due row of an owner, given its oldest record.
 func armed(a *op.Audit, oldest orderKey) error {
 	h, _, err := heads.Get(a.R, oldest.Owner)
 	if err != nil {
 		return err
 	}
-	where := fmt.Sprintf("lane %x/%d", oldest.Owner.Partition[:4], oldest.Owner.Resource)
+	where := fmt.Sprintf("owner %x/%d", oldest.Owner.Partition[:4], oldest.Owner.Resource)
 	if h.Armed == 0 || h.Armed > oldest.At+horizonMillis {
 		a.Report("due", where, "pruning is due at %d and armed for %d", oldest.At+horizonMillis, h.Armed)
 		return nil
@@ -62,5 +66,5 @@ func armed(a *op.Audit, oldest orderKey) error {
 }
 
 func where(k *key) string {
-	return fmt.Sprintf("lane %x/%d message %q scope %q", k.Owner.Partition[:4], k.Owner.Resource, k.MessageID, k.Scope)
+	return fmt.Sprintf("owner %x/%d: %s, scope %q", k.Owner.Partition[:4], k.Owner.Resource, describe(k.Input), k.Scope)
 }

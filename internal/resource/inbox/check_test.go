@@ -14,6 +14,10 @@ func TestTheCheckFindsEverySingleMissingRow(t *testing.T) {
 	b.enqueue("in", "m")
 	_, err := b.process(b.receive(), "s")
 	b.must(err)
+	_, err = b.arrive("evt")
+	b.must(err)
+	_, err = b.feed("d", 5)
+	b.must(err)
 	own := map[byte]bool{byte(table.Due): true}
 	for _, x := range Resource().Tables {
 		own[byte(x.ID)] = true
@@ -48,8 +52,32 @@ func TestTheCheckFindsEverySingleMissingRow(t *testing.T) {
 		edit(func() { tx.Put([]byte(k), []byte(v)) })
 		b.must(tx.Close())
 	}
-	if seen != 4 {
-		t.Errorf("%d rows, want record, order, head and due row", seen)
+	if seen != 3*4 {
+		t.Errorf("%d rows, want record, order, head and due row of a message, an input from elsewhere and an event", seen)
+	}
+}
+
+func TestTheCheckFindsAnInputThatItsOwnerCannotHave(t *testing.T) {
+	b := newBed(t, api.QueuePolicy{})
+	space := table.Space{Shard: shard, Partition: [16]byte{1}}
+	for _, in := range []Input{
+		OfMessage(table.Owner{Space: space}, "m"), OfEvent(table.Owner{Space: space}, "s", 1, 2),
+		{table.Owner{Space: space, Resource: 1}, ofElsewhere(space, "s", "i").id},
+	} {
+		tx := b.store.NewTx()
+		tx.Begin()
+		k := key{in.owner, in.id, "scope", 1}
+		processed.Insert(tx, k, &record{Position: 1, Epoch: 1, At: b.now})
+		order.Insert(tx, orderKey{k.Owner, b.now, 1}, &k)
+		var h head
+		table.Arm(tx, shard, table.DueInbox, k.Owner.Append(nil), &h.Armed, b.now+horizonMillis)
+		heads.Put(tx, k.Owner, &h)
+		a := &op.Audit{Scope: op.Scope{R: tx, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, Counts: map[string]int64{}}
+		b.must(check(a))
+		if len(a.Findings) != 1 || a.Findings[0].Invariant != "form" {
+			t.Errorf("%q of resource %d: %+v", in.id, in.owner.Resource, a.Findings)
+		}
+		b.must(tx.Close())
 	}
 }
 

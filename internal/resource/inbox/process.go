@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"crypto/sha256"
-	"strconv"
 
 	"github.com/google/uuid"
 
@@ -10,93 +9,80 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
-	"github.com/keyload/keyload/internal/resource/queue"
 	"github.com/keyload/keyload/internal/wire"
 )
 
-// prepareProcess refuses a token that does not hold before anything is logged.
-func prepareProcess(d *op.Door, req *api.QueuesProcessRequest) (changed bool, err error) {
-	return false, queue.VerifyToken(d, req.Token)
+// Done is what became of an input.
+type Done struct {
+	// AlreadyProcessed says that the effects were committed before, by another
+	// command, and not applied again.
+	AlreadyProcessed bool
+	// EffectsToken is where the effects were committed.
+	EffectsToken api.CommitToken
+	// Results has one result per effect; nil when already processed.
+	Results []api.MutationResult
 }
 
-// applyProcess commits effects, inbox record and acknowledgement together, in
-// the order of messaging §4: the token's scope, the inbox, the lease, the
-// acknowledgement (so that the quota it releases can fund an effect), the
-// effects, the record. A refusal at any step leaves nothing of the steps before.
-func applyProcess(c *op.Ctx, req *api.QueuesProcessRequest) (*api.QueuesProcessResponse, error) {
-	taken, err := queue.Take(c, req.Lane.Queue, req.Token)
+// Process commits the effects of an input of a handler scope once, in the order
+// of messaging §4: the caller has checked the scope of its token; then come the
+// inbox, the lease and the acknowledgement (so that the quota it releases can
+// fund an effect), the effects, the record. A command calls it at most once. A
+// refusal at any step refuses the command: the machine then drops the steps
+// before it.
+//
+// acknowledge finishes the delivery that brought the input; nil when nothing did.
+// With processed = false it must refuse a delivery whose lease does not hold.
+// With processed = true the work is known to be done, with equal effects: it
+// finishes a delivery whose lease holds and lets any other be. When it returns
+// an error nothing may be assumed of the delivery.
+//
+// Errors: those of acknowledge and of the effects (with the fact effect, the
+// index of the one refused); Conflict when the scope has processed the input
+// with other effects.
+func Process(c *op.Ctx, in Input, scope string, generation uint64, effects []api.Mutation, acknowledge func(processed bool) error) (Done, error) {
+	k := key{in.owner, in.id, scope, generation}
+	print, err := fingerprint(&k, effects)
 	if err != nil {
-		return nil, err
-	}
-	k := key{taken.Owner, taken.MessageID, req.HandlerScope, req.ExecutionGeneration}
-	print, err := fingerprint(&k, req.Effects)
-	if err != nil {
-		return nil, err
+		return Done{}, err
 	}
 	known, found, err := processed.Get(c.Tx, k)
 	if err != nil {
-		return nil, err
+		return Done{}, err
+	}
+	if found && known.Fingerprint != print {
+		return Done{}, processedDifferently(&k, &known)
+	}
+	if acknowledge != nil {
+		if err := acknowledge(found); err != nil {
+			return Done{}, err
+		}
 	}
 	if found {
-		return repeat(c, &taken, &known, print)
+		return Done{AlreadyProcessed: true, EffectsToken: tokenOf(c, &known)}, nil
 	}
-	acked, err := queue.Acknowledge(c, &taken)
+	results, err := c.MutateAll("effect", effects)
 	if err != nil {
-		return nil, err
-	}
-	resp := &api.QueuesProcessResponse{
-		EffectsToken: c.Token(), MessageID: taken.MessageID, State: acked.State, StateVersion: acked.StateVersion,
-	}
-	if resp.Results, err = effects(c, req.Effects); err != nil {
-		return nil, err
+		return Done{}, err
 	}
 
 	// From here on it succeeds.
 	processed.Insert(c.Tx, k, &record{Fingerprint: print, Position: c.Position, Epoch: c.Epoch, At: c.Now})
 	order.Insert(c.Tx, orderKey{k.Owner, c.Now, c.Position}, &k)
-	return resp, arm(c, k.Owner)
+	return Done{EffectsToken: c.Token(), Results: results}, arm(c, k.Owner)
 }
 
-// effects applies the mutations in order; a refusal says which was refused.
-func effects(c *op.Ctx, mutations []api.Mutation) ([]api.MutationResult, error) {
-	if len(mutations) == 0 {
-		return nil, nil
-	}
-	out := make([]api.MutationResult, len(mutations))
-	for i := range mutations {
-		r, err := c.Mutate(i, &mutations[i])
-		if err != nil {
-			if f := fault.From(err); f != nil {
-				f.With("effect", "%s", strconv.Itoa(i))
-			}
-			return nil, err
-		}
-		out[i] = r
-	}
-	return out, nil
+func processedDifferently(k *key, known *record) error {
+	return fault.New(fault.Conflict, "processed_differently",
+		"this handler scope has processed %s with other effects (at %s); make handlers derive equal effects from equal input, or raise executionGeneration to process it again on purpose",
+		describe(k.Input), api.Time(known.At)).With("processedAt", "%s", api.Time(known.At))
 }
 
-// repeat answers for an input that its scope has processed: equal effects are
-// not applied again, and a delivery that is live is acknowledged; other effects
-// are a Conflict.
-func repeat(c *op.Ctx, taken *queue.Taken, known *record, print [32]byte) (*api.QueuesProcessResponse, error) {
-	if known.Fingerprint != print {
-		return nil, fault.New(fault.Conflict, "processed_differently",
-			"this handler scope has processed message %q with other effects (at %s); make handlers derive equal effects from equal input, or raise executionGeneration to process it again on purpose",
-			taken.MessageID, api.Time(known.At)).With("processedAt", "%s", api.Time(known.At))
+// tokenOf is where the effects of a record were committed.
+func tokenOf(c *op.Ctx, known *record) api.CommitToken {
+	return api.CommitToken{
+		Incarnation: uuid.UUID(c.Incarnation).String(), Partition: c.Partition,
+		Position: known.Position, OwnershipEpoch: known.Epoch,
 	}
-	acked, err := queue.AcknowledgeIfLive(c, taken)
-	if err != nil {
-		return nil, err
-	}
-	return &api.QueuesProcessResponse{
-		AlreadyProcessed: true,
-		EffectsToken: api.CommitToken{
-			Incarnation: uuid.UUID(c.Incarnation).String(), Partition: c.Partition,
-			Position: known.Position, OwnershipEpoch: known.Epoch,
-		},
-		MessageID: taken.MessageID, State: acked.State, StateVersion: acked.StateVersion,
-	}, nil
 }
 
 // fingerprint is over the identity of the input and the effects, not over the

@@ -9,7 +9,7 @@ import (
 
 const horizonMillis = limits.InboxSeconds * 1000
 
-// arm makes sure that pruning of the lane's records is armed, by the oldest.
+// arm makes sure that pruning of the owner's records is armed, by the oldest.
 func arm(c *op.Ctx, owner table.Owner) error {
 	h, err := heads.Shared(c.Tx, owner)
 	if err != nil || (h != nil && h.Armed != 0) {
@@ -22,7 +22,7 @@ func arm(c *op.Ctx, owner table.Owner) error {
 }
 
 // prune forgets at most budget records past the horizon and arms the next
-// instant. It goes on after the queue is deleted, until nothing is left.
+// instant. It goes on after the owner is deleted, until nothing is left.
 func prune(c *op.Ctx, ownerKey []byte, budget int) error {
 	kr := codec.NewKeyReader(ownerKey)
 	owner := table.ReadOwner(&kr)

@@ -13,8 +13,9 @@ func Resource() op.Resource {
 		Tables: []table.Info{processed.Info(), order.Info(), heads.Info()},
 		Handlers: []op.Handler{
 			op.Handle(api.QueuesProcess, op.Command[api.QueuesProcessRequest, api.QueuesProcessResponse]{
-				Prepare: prepareProcess, Apply: applyProcess, Urgent: true,
+				Prepare: prepareMessage, Apply: processMessage, Urgent: true,
 			}),
+			op.Handle(api.CommandsInbox, op.Command[api.CommandsInboxRequest, api.CommandsInboxResponse]{Apply: processElsewhere}),
 		},
 		Dues:  []op.Due{{Kind: table.DueInbox, Apply: prune}},
 		Check: check,

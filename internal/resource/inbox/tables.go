@@ -5,14 +5,15 @@ import (
 	"github.com/keyload/keyload/internal/table"
 )
 
-// Costs of queues.process beside those of the acknowledgement and the effects:
-// get processed · put processed, order; and the lane's head and due row when
-// nothing is armed yet.
+// Costs of Process beside those of the acknowledgement and the effects: get
+// processed · put processed, order; and the owner's head and due row when nothing
+// is armed yet.
 
-// key names one input of one handler scope. Owner is the lane it came from.
+// key names one input of one handler scope. Owner is the lane or the source of
+// events it came from; that of inputs from elsewhere has the resource number 0.
 type key struct {
 	Owner      table.Owner
-	MessageID  string
+	Input      string // as Input says
 	Scope      string
 	Generation uint64 // execution generation
 }
@@ -28,7 +29,7 @@ type record struct {
 const version = 1
 
 func appendKey(dst []byte, k key) []byte {
-	dst = codec.AppendText(codec.AppendText(k.Owner.Append(dst), k.MessageID), k.Scope)
+	dst = codec.AppendText(codec.AppendText(k.Owner.Append(dst), k.Input), k.Scope)
 	return codec.AppendUint64(dst, k.Generation)
 }
 
@@ -51,7 +52,7 @@ var processed = table.Table[key, record]{
 	},
 }
 
-// orderKey orders the records of a lane by when they were made.
+// orderKey orders the records of an owner by when they were made.
 type orderKey struct {
 	Owner    table.Owner
 	At       int64
@@ -78,7 +79,7 @@ var order = table.Table[orderKey, key]{
 	},
 }
 
-// head remembers what is armed for a lane. It is written only when that
+// head remembers what is armed for an owner. It is written only when that
 // changes.
 type head struct {
 	Armed int64

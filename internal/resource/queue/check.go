@@ -49,7 +49,7 @@ func (a *auditor) where(o table.Owner, id string) string {
 func check(audit *op.Audit) error {
 	a := &auditor{audit, map[table.Owner]*tally{}}
 	for _, step := range []func() error{
-		a.messages, a.bodies, a.readies, a.schedules, a.expiries, a.leases, a.finished, a.dead, a.heads,
+		a.messages, a.bodies, a.readies, a.schedules, a.expiries, a.leases, a.finished, a.dead, a.heads, a.limits,
 	} {
 		if err := step(); err != nil {
 			return err

@@ -120,11 +120,14 @@ func nack(l *lane, id string, m *message, item *api.CompleteItem) {
 // not counted and it keeps its place.
 func release(l *lane, id string, m *message) {
 	m.Attempts--
-	if m.isExpired(l.c.Now) {
+	switch {
+	case m.isExpired(l.c.Now):
 		l.expire(id, m)
-		return
+	case m.exhausted(l.policy): // the limit was lowered meanwhile
+		l.bury(id, m)
+	default:
+		l.move(id, m, ready, 0)
 	}
-	l.move(id, m, ready, 0)
 }
 
 // extend renews a lease. Errors: Validation beyond the policy's longest lease,

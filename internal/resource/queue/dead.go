@@ -2,6 +2,7 @@ package queue
 
 import (
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -68,6 +69,13 @@ func redrive(l *lane, id string, m *message, notBefore int64) error {
 	l.wait(id, m, notBefore)
 	l.head.Totals.Redriven++
 	return admitDead(l, maxAdmitted)
+}
+
+// inboxExpired says that a record of the inbox made when the message was stored
+// is forgotten by now. What a handler commits is recorded under the message's
+// id; without the record the same effects are applied again.
+func (m *message) inboxExpired(now int64) bool {
+	return now >= after(m.EnqueuedAt, limits.InboxSeconds*1000)
 }
 
 // maxAdmitted bounds the messages that take the room one command makes among

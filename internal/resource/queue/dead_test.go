@@ -106,6 +106,24 @@ func TestARedriveGivesANewGenerationWithItsAttemptsAtZero(t *testing.T) {
 	}
 }
 
+func TestARedriveWarnsOnceTheMessageIsOlderThanInboxRecordsAreKept(t *testing.T) {
+	for age, want := range map[int64]bool{0: false, 30*86_400_000 - 1: false, 30 * 86_400_000: true, 30*86_400_000 + 1: true} {
+		b := newBed(t, api.QueuePolicy{})
+		b.enqueue(msg("a"), msg("b"))
+		b.kill(2)
+		b.later(age)
+		r, err := b.redrive("a")
+		b.must(err)
+		m, err := b.commit(api.Mutation{RedriveMessage: &api.RedriveMessage{
+			Queue: "work", MessageID: "b", ExpectedStateVersion: b.inspect("b").StateVersion, ExpectedDeliveryGeneration: 1,
+		}})
+		b.must(err)
+		if r.InboxExpired != want || m[0].InboxExpired != want {
+			t.Errorf("%d ms old: %v and %v, want %v", age, r.InboxExpired, m[0].InboxExpired, want)
+		}
+	}
+}
+
 func TestARedriveOfAnExpiredDeadLetterIsRefused(t *testing.T) {
 	b := newBed(t, api.QueuePolicy{})
 	m := msg("a")

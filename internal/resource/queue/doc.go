@@ -3,9 +3,9 @@
 //
 // Owns: messages and their bodies, the head of a lane with its counters and
 // limits, the indexes that say what is ready, scheduled, leased, expiring,
-// finished or dead; the mutations enqueue, cancelMessage, rescheduleMessage and
-// redriveMessage; the operations queues.receive, complete, inspect, list,
-// status, explain and redrive.
+// finished or dead, the sweep after a limit was lowered; the mutations enqueue,
+// cancelMessage, rescheduleMessage and redriveMessage; the operations
+// queues.receive, complete, inspect, list, status, explain and redrive.
 //
 // May: use directory for what a queue is, access for protected fields.
 //

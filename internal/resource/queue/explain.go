@@ -42,7 +42,7 @@ func (s *seen) explainWaiting(m *message, out *api.QueuesExplainResponse) error 
 	case m.isExpired(now):
 		out.Reason, out.Detail = "expired", "Its expiresAt has passed; the next sweep ends it."
 	case m.exhausted(p):
-		out.Reason, out.Detail = "attemptsExhausted", "It has used every attempt the policy allows now; the next receive makes it a dead letter."
+		out.Reason, out.Detail = "attemptsExhausted", "It has used every attempt the policy allows now; the next tick, or the next receive, makes it a dead letter."
 		out.ChangedBy = "raising maxAttempts with resources.configure"
 	case m.State == scheduled && m.NotBefore > now:
 		out.Reason, out.Until = "scheduled", api.Time(m.NotBefore)

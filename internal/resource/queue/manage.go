@@ -87,6 +87,8 @@ func applyReschedule(c *op.Ctx, _ int, mu *api.Mutation) (api.MutationResult, er
 	switch {
 	case m.isExpired(c.Now):
 		l.expire(req.MessageID, m)
+	case m.exhausted(l.policy): // the limit was lowered, and the sweep is on its way
+		l.bury(req.MessageID, m)
 	case notBefore > c.Now:
 		l.move(req.MessageID, m, scheduled, notBefore)
 	default:
@@ -105,7 +107,9 @@ func applyRedriveMutation(c *op.Ctx, _ int, mu *api.Mutation) (api.MutationResul
 	if err != nil {
 		return api.MutationResult{}, err
 	}
-	return result(l, mu, req.MessageID, m)
+	out, err := result(l, mu, req.MessageID, m)
+	out.InboxExpired = m.inboxExpired(c.Now)
+	return out, err
 }
 
 // applyRedrive is queues.redrive.
@@ -119,6 +123,6 @@ func applyRedrive(c *op.Ctx, req *api.QueuesRedriveRequest) (*api.QueuesRedriveR
 	}
 	return &api.QueuesRedriveResponse{
 		MessageID: req.MessageID, State: m.State.name(),
-		StateVersion: m.StateVersion, DeliveryGeneration: m.Generation,
+		StateVersion: m.StateVersion, DeliveryGeneration: m.Generation, InboxExpired: m.inboxExpired(c.Now),
 	}, l.close()
 }

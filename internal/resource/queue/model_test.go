@@ -165,6 +165,8 @@ func (p *pair) manage(t *rapid.T) {
 			switch {
 			case m.expires != 0 && m.expires <= p.w.now:
 				p.w.expire(m)
+			case m.attempts >= p.w.limitOf(m):
+				p.w.bury(m)
 			case at > p.w.now:
 				p.w.become(m, api.StateScheduled)
 				m.notBefore = at
@@ -184,6 +186,18 @@ func (p *pair) manage(t *rapid.T) {
 		})
 	}
 }
+
+// limit sets another maxAttempts. What it leaves without an attempt is put aside
+// at the next tick.
+func (p *pair) limit(t *rapid.T) {
+	policy := p.b.policy()
+	policy.MaxAttempts = rapid.Int64Range(1, 4).Draw(t, "maxAttempts")
+	p.b.configure("work", policy, func(*api.Resource) {})
+	p.w.lowered = p.w.lowered || policy.MaxAttempts < p.w.policy.MaxAttempts
+	p.w.policy.MaxAttempts = policy.MaxAttempts
+}
+
+func (p *pair) tick() { p.b.tick(); p.w.tick() }
 
 func (p *pair) outcome(t *rapid.T, err error, refused bool, apply func()) {
 	want := ""
@@ -245,8 +259,12 @@ func TestALaneBehavesAsItsTwinUnderAnyHistory(t *testing.T) {
 			"receive2": p.receive,
 			"complete": p.complete,
 			"manage":   p.manage,
-			"tick":     func(*rapid.T) { p.b.tick(); p.w.tick() },
+			"limit":    p.limit,
+			"tick":     func(*rapid.T) { p.tick() },
 			"wait": func(t *rapid.T) {
+				if p.w.lowered {
+					p.tick() // the twin does not know what is due first, later on
+				}
 				d := rapid.SampledFrom([]int64{1, 499, 500, 1_000, 5_000, 31_000}).Draw(t, "wait")
 				p.b.now += d
 				p.w.now += d

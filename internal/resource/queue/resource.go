@@ -32,9 +32,10 @@ func Resource() op.Resource {
 			{Kind: "rescheduleMessage", Apply: applyReschedule},
 			{Kind: "redriveMessage", Apply: applyRedriveMutation},
 		},
-		Dues:  []op.Due{{Kind: table.DueLane, Apply: applyDue}},
-		Check: check,
-		Kinds: []api.ResourceKind{api.KindQueue},
-		Purge: purge,
+		Dues:    []op.Due{{Kind: table.DueLane, Apply: applyDue}, {Kind: table.DueLimit, Apply: applyLimit}},
+		Check:   check,
+		Kinds:   []api.ResourceKind{api.KindQueue},
+		Purge:   purge,
+		Changed: changed,
 	}
 }

@@ -21,6 +21,8 @@ import (
 //	renew          get message · put message · one lease row for all of one
 //	               deadline; the old row as ack
 //	pruning        scan finished rows · delete message · delete the finished row
+//	lowered limit  per shard: scan partitions, get each lane's head; per waiting
+//	               message: scan scheduled or ready · get message, put as dead
 //
 // Receive costs the same whatever else the lane holds: nothing is read that is
 // not delivered, and no scan begins before the first live entry of its index.
@@ -221,5 +223,6 @@ func Tables() []table.Info {
 	return []table.Info{
 		messages.Info(), bodies.Info(), heads.Info(), readies.Info(), schedules.Info(), leases.Info(),
 		expiries.Info(), finisheds.Info(), deads.Info(), pendingDeads.Info(), leasesLeft.Info(),
+		limitSweeps.Info(),
 	}
 }

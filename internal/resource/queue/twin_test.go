@@ -17,6 +17,7 @@ type twin struct {
 	sequence int            // last place in the ready order
 	batch    int            // last lease batch
 	totals   api.QueueTotals
+	lowered  bool // the limit was lowered, and no tick has come since
 }
 
 type twinMessage struct {
@@ -63,7 +64,7 @@ func (m *twinMessage) over() bool {
 	return m.state == api.StateAcked || m.state == api.StateExpired || m.state == api.StateCancelled
 }
 
-func (w *twin) limit(m *twinMessage) int64 {
+func (w *twin) limitOf(m *twinMessage) int64 {
 	if m.maxAttempts > 0 {
 		return m.maxAttempts
 	}
@@ -123,7 +124,7 @@ func (w *twin) settle(m *twinMessage, at int64) {
 	switch {
 	case m.expires != 0 && m.expires <= w.now:
 		w.expire(m)
-	case m.attempts >= w.limit(m):
+	case m.attempts >= w.limitOf(m):
 		w.bury(m)
 	case at > w.now:
 		w.become(m, api.StateScheduled)
@@ -156,10 +157,14 @@ func (w *twin) loseLeases() {
 	}
 }
 
-func (w *twin) promote() {
+func (w *twin) scheduled() []*twinMessage {
 	list := w.in(api.StateScheduled)
 	slices.SortFunc(list, func(a, b *twinMessage) int { return cmp.Or(cmp.Compare(a.notBefore, b.notBefore), a.seq-b.seq) })
-	for _, m := range list {
+	return list
+}
+
+func (w *twin) promote() {
+	for _, m := range w.scheduled() {
 		if m.notBefore <= w.now {
 			w.settle(m, 0)
 		}
@@ -167,6 +172,7 @@ func (w *twin) promote() {
 }
 
 func (w *twin) tick() {
+	defer w.sweep()
 	w.loseLeases()
 	for _, m := range w.list {
 		if (m.state == api.StateReady || m.state == api.StateScheduled) && m.expires != 0 && m.expires <= w.now {
@@ -181,6 +187,19 @@ func (w *twin) tick() {
 		}
 		return old
 	})
+}
+
+// sweep puts aside what a lowered limit has left without an attempt.
+func (w *twin) sweep() {
+	if !w.lowered {
+		return
+	}
+	w.lowered = false
+	for _, m := range append(w.scheduled(), w.ready()...) {
+		if m.attempts >= w.limitOf(m) {
+			w.bury(m)
+		}
+	}
 }
 
 func (w *twin) ready() []*twinMessage {
@@ -206,7 +225,7 @@ func (w *twin) receive(n, lease int64, bytes int) (claims []*twinMessage, reason
 				*w = *saved // the refusal takes back the sweep
 				return nil, "ResourceExhausted/message_too_large"
 			}
-		case m.attempts >= w.limit(m):
+		case m.attempts >= w.limitOf(m):
 			w.bury(m)
 			continue
 		default:
@@ -297,6 +316,10 @@ func (w *twin) complete(g grip, item *api.CompleteItem, rows *[]*renewed) string
 		m.attempts--
 		if m.expires != 0 && m.expires <= w.now {
 			w.expire(m)
+			break
+		}
+		if m.attempts >= w.limitOf(m) {
+			w.bury(m)
 			break
 		}
 		w.become(m, api.StateReady)

@@ -23,7 +23,8 @@ type Appended struct {
 // in order and all or none. Errors: RevisionConflict when the source is not as
 // expected, PermissionDenied for a protected field, DuplicateEventId or Conflict
 // for an event id that is taken, by the batch itself too, ResourceExhausted when
-// the source is full (messaging §2).
+// the source is full and does not trim, or a pin keeps it from trimming
+// (messaging §2).
 func Append(c *op.Ctx, r *api.Resource, k Key, i int, expected api.ExpectedStream, list []api.Event) (Appended, error) {
 	h, _, err := heads.Get(c.R, k)
 	if err != nil {
@@ -47,10 +48,17 @@ func Append(c *op.Ctx, r *api.Resource, k Key, i int, expected api.ExpectedStrea
 	if err := w.checkIDs(c); err != nil {
 		return Appended{}, err
 	}
-	if err := checkRoom(r, &h, &w.head); err != nil {
+	room, err := makeRoom(c, r, k, &h, &w.head)
+	if err != nil {
 		return Appended{}, err
 	}
 	// From here on it succeeds.
+	if room.through > h.Cut {
+		w.head.cut(c, r, k, room.through, room.bytes, c.Now+trimRowsMillis)
+	}
+	if r.Source.MaxAgeSeconds > 0 && h.Events() == 0 {
+		table.ArmBy(c.Tx, k.Owner.Shard, table.DueAge, k.Append(nil), &w.head.ArmedAge, endOfLife(r, c.Now))
+	}
 	w.write(c)
 	c.Wake(WakeKey(k), everyone)
 	out := Appended{First: h.Tail + 1, Last: w.head.Tail}
@@ -76,27 +84,6 @@ func checkExpected(e api.ExpectedStream, tail uint64) error {
 		detail = fault.New(fault.RevisionConflict, "stream_exists", "the stream already has events, up to position %d", tail)
 	}
 	return detail.With("expected", "%d", want).With("tail", "%d", tail)
-}
-
-// checkRoom refuses an append that would leave more than the policy allows.
-func checkRoom(r *api.Resource, before, after *Head) error {
-	for _, q := range [...]struct {
-		name           string
-		max            int64
-		before, needed uint64
-	}{
-		{"maxEvents", r.Source.MaxEvents, before.Events(), after.Events()},
-		{"maxBytes", r.Source.MaxBytes, before.Bytes(), after.Bytes()},
-	} {
-		if q.needed <= uint64(q.max) {
-			continue
-		}
-		return fault.New(fault.ResourceExhausted, "source_full",
-			"%s %q keeps at most %d (%s); it holds %d and this would make it %d; purge events or raise %s",
-			r.Kind, r.Name, q.max, q.name, q.before, q.needed, q.name).
-			With("limit", "%s", q.name).With("max", "%d", q.max).With("current", "%d", q.before).With("needed", "%d", q.needed)
-	}
-	return nil
 }
 
 // planned is one event of a batch before anything is written.

@@ -28,6 +28,7 @@ type judge interface {
 // that moves when told to.
 type bed struct {
 	t        judge
+	registry *op.Registry
 	fs       vfs.FS
 	dir      string
 	store    *kv.Store
@@ -58,9 +59,15 @@ func newBedIn(t judge, fs vfs.FS, dir string, p api.SourcePolicy) *bed {
 	if p.EventIDRetentionSeconds == 0 {
 		p.EventIDRetentionSeconds = 100
 	}
-	p.OnFull = api.OnFullReject
+	if p.OnFull == "" {
+		p.OnFull = api.OnFullReject
+	}
+	registry, err := op.NewRegistry([]op.Resource{Resource(), markerResource()})
+	if err != nil {
+		t.Fatalf("registry: %v", err)
+	}
 	b := &bed{
-		t: t, fs: fs, dir: dir, now: 1_700_000_000_000,
+		t: t, registry: registry, fs: fs, dir: dir, now: 1_700_000_000_000,
 		who:    &api.Principal{ID: "root", Tenant: "default", Administrator: true},
 		sealer: token.NewSealer([16]byte{1}, token.Keys{bytes.Repeat([]byte{9}, 32)}),
 	}
@@ -79,6 +86,16 @@ func (b *bed) install(r *api.Resource) {
 		b.t.Fatalf("encode: %v", err)
 	}
 	b.must(b.apply(func(c *op.Ctx) error { return directory.Install(c, record) }))
+}
+
+// change installs a resource with another policy.
+func (b *bed) change(r *api.Resource, edit func(p *api.SourcePolicy)) {
+	b.t.Helper()
+	p := *r.Source
+	edit(&p)
+	r.Source = &p
+	r.Version++
+	b.install(r)
 }
 
 func (b *bed) open() {
@@ -110,7 +127,7 @@ func (b *bed) must(err error) {
 }
 
 func (b *bed) scope() op.Scope {
-	return op.Scope{Now: b.now, Space: bedSpace, Partition: bedPartition, Principal: b.who, Incarnation: [16]byte{1}}
+	return op.Scope{Now: b.now, Space: bedSpace, Partition: bedPartition, Principal: b.who, Incarnation: [16]byte{1}, Registry: b.registry}
 }
 
 // apply evaluates one command as an entry of its own; a refusal leaves nothing.
@@ -325,4 +342,16 @@ func positions(list []api.StoredEvent) []uint64 {
 		out = append(out, e.Position)
 	}
 	return out
+}
+
+// sizeOf is how many bytes an event takes as it is stored.
+func (b *bed) sizeOf(k Key, position uint64) (n uint64, err error) {
+	b.t.Helper()
+	err = b.view(func(v *op.View) error {
+		return scanRows(&v.Scope, k, position, position, false, func(_ uint64, key, value []byte) (bool, error) {
+			n = uint64(len(key) + len(value))
+			return true, nil
+		})
+	})
+	return n, err
 }

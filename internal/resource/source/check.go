@@ -16,6 +16,8 @@ const (
 	sourceEvents = "source-events" // events are without gaps and the counters equal a full scan
 	sourceIDs    = "source-ids"    // an identity exists exactly for the events and purged events it should
 	sourceOwner  = "source-owner"  // every row belongs to a source that exists
+	sourcePins   = "source-pins"   // nothing was cut that a pin holds, and no pin is below what the head remembers
+	sourceAge    = "source-age"    // a source whose events age is armed in time
 )
 
 // check reads every source of one shard in full.
@@ -37,7 +39,7 @@ func check(a *op.Audit) error {
 		s := &sources[i]
 		known[string(s.key.Append(nil))] = true
 		checkMarks(a, s.key, &s.head)
-		for _, f := range []func(*op.Audit, Key, *Head) error{checkArmed, checkEvents, checkIdentities} {
+		for _, f := range []func(*op.Audit, Key, *Head) error{checkArmed, checkEvents, checkIdentities, checkPins, checkAge} {
 			if err := f(a, s.key, &s.head); err != nil {
 				return err
 			}
@@ -46,6 +48,9 @@ func check(a *op.Audit) error {
 		a.Count("events", int64(s.head.Events()))
 		a.Count("eventBytes", int64(s.head.Bytes()))
 		a.Count("purgedEventIds", int64(s.head.Cut-s.head.Forgotten))
+	}
+	if err := checkSweeps(a); err != nil {
+		return err
 	}
 	return checkOwners(a, known)
 }
@@ -74,22 +79,31 @@ func checkArmed(a *op.Audit, k Key, h *Head) error {
 		kind  table.DueKind
 		armed int64
 		waits bool
-	}{{table.DuePurge, h.ArmedPurge, h.Removed < h.Cut}, {table.DuePurgedIDs, h.ArmedIDs, h.Forgotten < h.Removed}} {
+	}{
+		{table.DuePurge, h.ArmedPurge, h.Removed < h.Cut},
+		{table.DuePurgedIDs, h.ArmedIDs, h.Forgotten < h.Removed},
+		{table.DueAge, h.ArmedAge, h.ArmedAge != 0}, // checkAge knows what waits
+	} {
 		if d.waits != (d.armed != 0) {
 			a.Report(sourceMarks, name(k), "due kind %d: armed for %d while work waits is %t", d.kind, d.armed, d.waits)
 		}
-		if d.armed == 0 {
-			continue
-		}
-		due, err := table.DueRows.Has(a.R, table.DueKey{Shard: k.Owner.Shard, When: d.armed, Kind: d.kind, Owner: string(k.Append(nil))})
-		if err != nil {
+		if err := checkDue(a, sourceMarks, name(k), d.kind, d.armed, k.Append(nil)); err != nil {
 			return err
-		}
-		if !due {
-			a.Report(sourceMarks, name(k), "due kind %d is armed for %d and has no due row", d.kind, d.armed)
 		}
 	}
 	return nil
+}
+
+// checkDue wants the due row of what is armed.
+func checkDue(a *op.Audit, invariant, where string, kind table.DueKind, armed int64, owner []byte) error {
+	if armed == 0 {
+		return nil
+	}
+	due, err := table.DueRows.Has(a.R, table.DueKey{Shard: a.Space.Shard, When: armed, Kind: kind, Owner: string(owner)})
+	if err == nil && !due {
+		a.Report(invariant, where, "due kind %d is armed for %d and has no due row", kind, armed)
+	}
+	return err
 }
 
 // checkEvents reads the events Removed+1..Tail: no gap, the bytes before each
@@ -227,9 +241,14 @@ func checkOrphan(a *op.Audit, k Key, tableName string) error {
 // checkDueOwners finds due rows of this package whose source has no head.
 func checkDueOwners(a *op.Audit, known map[string]bool) error {
 	return table.DueRows.Scan(a.R, table.Range{Prefix: shardPrefix(a)}, func(k table.DueKey, _ *table.None) (bool, error) {
-		if (k.Kind == table.DuePurge || k.Kind == table.DuePurgedIDs) && !known[k.Owner] {
-			a.Report(sourceOwner, fmt.Sprintf("due kind %d at %d", k.Kind, k.When), "a due row has no source")
+		ours := k.Kind == table.DuePurge || k.Kind == table.DuePurgedIDs || k.Kind == table.DueAge
+		if !ours || known[k.Owner] {
+			return true, nil
 		}
+		if k.Kind == table.DueAge && len(k.Owner) == table.OwnerBytes {
+			return true, checkSweepOf(a, k)
+		}
+		a.Report(sourceOwner, fmt.Sprintf("due kind %d at %d", k.Kind, k.When), "a due row has no source")
 		return true, nil
 	})
 }

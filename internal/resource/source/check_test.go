@@ -9,9 +9,9 @@ import (
 )
 
 // damagedBed has a topic with 10 events of which 4 are purged and removed, 6 is
-// the cut, and the ids of the first 4 are listed.
+// the cut, and the ids of the first 4 are listed. The others age.
 func damagedBed(t *testing.T) *bed {
-	b := newBed(t, api.SourcePolicy{})
+	b := newBed(t, api.SourcePolicy{MaxAgeSeconds: 1000})
 	_, err := b.publish(numbered(1, 10)...)
 	b.must(err)
 	_, err = b.purge(4)
@@ -28,6 +28,13 @@ func TestTheCheckFindsEachKindOfDamage(t *testing.T) {
 		return func(c *op.Ctx, k Key) {
 			h, _, _ := heads.Get(c.R, k)
 			fn(&h)
+			heads.Put(c.Tx, k, &h)
+		}
+	}
+	changeAge := func(fn func(h *Head, due func(int64))) func(c *op.Ctx, k Key) {
+		return func(c *op.Ctx, k Key) {
+			h, _, _ := heads.Get(c.R, k)
+			fn(&h, func(when int64) { arm(c, k, table.DueAge, &h.ArmedAge, when) })
 			heads.Put(c.Tx, k, &h)
 		}
 	}
@@ -66,6 +73,32 @@ func TestTheCheckFindsEachKindOfDamage(t *testing.T) {
 		{"list with a gap", sourceIDs, func(c *op.Ctx, k Key) {
 			h, _, _ := heads.Get(c.R, k)
 			purgedIDs.Put(c.Tx, eventKey{k, 4}, &idList{Until: h.KeepIDsUntil, IDs: []string{"e3", "e4"}})
+		}},
+		{"pin below what the head remembers", sourcePins, func(c *op.Ctx, k Key) {
+			at := uint64(7)
+			markers.Put(c.Tx, marker{k, "g"}, &at)
+		}},
+		{"pin below the cut", sourcePins, func(c *op.Ctx, k Key) {
+			at := uint64(5)
+			markers.Put(c.Tx, marker{k, "g"}, &at)
+			if err := Repin(c, k); err != nil {
+				panic(err)
+			}
+		}},
+		{"pins remembered beyond the tail", sourcePins, changeHead(func(h *Head) { h.PinFloor = 11 })},
+		{"age armed too late", sourceAge, changeAge(func(h *Head, due func(int64)) { due(h.ArmedAge + heldMillis) })},
+		{"age not armed", sourceAge, changeAge(func(h *Head, due func(int64)) { due(0) })},
+		{"age armed without a due row", sourceMarks, changeHead(func(h *Head) { h.ArmedAge-- })},
+		{"sweep without a due row", sourceAge, func(c *op.Ctx, k Key) {
+			sweeps.Put(c.Tx, sweepOwner(k.Owner), &sweep{Next: []byte{1}, Armed: 5})
+		}},
+		{"sweep that ended", sourceAge, func(c *op.Ctx, k Key) { sweeps.Put(c.Tx, sweepOwner(k.Owner), &sweep{}) }},
+		{"due row of no sweep", sourceAge, func(c *op.Ctx, k Key) {
+			table.DueRows.Put(c.Tx, table.DueKey{Shard: 1, When: 5, Kind: table.DueAge, Owner: string(sweepOwner(k.Owner).Append(nil))}, &table.None{})
+		}},
+		{"due row of an age of nothing", sourceOwner, func(c *op.Ctx, k Key) {
+			k.StreamID = "none"
+			table.DueRows.Put(c.Tx, table.DueKey{Shard: 1, When: 5, Kind: table.DueAge, Owner: string(k.Append(nil))}, &table.None{})
 		}},
 		{"due row of nothing", sourceOwner, func(c *op.Ctx, k Key) {
 			k.StreamID = "none"

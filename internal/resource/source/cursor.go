@@ -41,20 +41,29 @@ func openCursor(v *op.View, k Key, backward bool, text string) (after uint64, er
 	if err != nil {
 		return 0, err
 	}
+	return placeOf(claims, k, backward, v.Now)
+}
+
+func badCursor() error {
+	return fault.New(fault.Validation, "bad_token", "the cursor has a form this program does not know")
+}
+
+// placeOf reads the place out of the claims of a verified cursor.
+func placeOf(claims []byte, k Key, backward bool, now int64) (after uint64, err error) {
 	r := codec.NewReader(claims)
 	r.Version(cursorVersion)
 	isBackward, bound := r.Bool(), r.Fixed(bindingBytes)
 	after, sealed := r.Uvarint(), r.Varint()
 	switch {
 	case r.End() != nil:
-		return 0, fault.New(fault.Validation, "bad_token", "the cursor has a form this program does not know")
+		return 0, badCursor()
 	case string(bound) != string(binding(k)):
 		return 0, fault.New(fault.TokenInvalidated, "other_source",
 			"the cursor belongs to another topic, stream, generation or partition")
 	case isBackward != backward:
 		return 0, fault.New(fault.TokenInvalidated, "other_direction",
 			"the cursor is of a read in the other direction; begin there with afterPosition")
-	case v.Now-sealed >= CursorLife:
+	case now-sealed >= CursorLife:
 		return 0, fault.New(fault.CursorExpired, "cursor_life",
 			"the cursor is older than %d hours; go on with afterPosition, from the last position you have", CursorLife/3600000).
 			With("lifeMillis", "%d", CursorLife)

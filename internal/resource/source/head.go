@@ -26,6 +26,9 @@ type Head struct {
 	KeepIDsUntil int64 // logged time until which ids of purged events stay; never goes back
 	ArmedPurge   int64 // instant of the DuePurge row, 0 is none
 	ArmedIDs     int64 // instant of the DuePurgedIDs row, 0 is none
+
+	PinFloor uint64 // every pin of the source is here or above; 0 says nothing
+	ArmedAge int64  // instant of the DueAge row, 0 is none
 }
 
 // First is the position of the first retained event, or of the next one when
@@ -58,7 +61,9 @@ func arm(c *op.Ctx, k Key, kind table.DueKind, armed *int64, when int64) {
 	table.Arm(c.Tx, k.Owner.Shard, kind, k.Append(nil), armed, when)
 }
 
-const headVersion = 1
+// headVersion 2 added PinFloor and ArmedAge. A head of version 1 says nothing of
+// pins, and its source had no age.
+const headVersion = 2
 
 func (h *Head) encode(dst []byte) []byte {
 	dst = append(dst, headVersion)
@@ -68,17 +73,20 @@ func (h *Head) encode(dst []byte) []byte {
 	for _, v := range [...]int64{h.KeepIDsUntil, h.ArmedPurge, h.ArmedIDs} {
 		dst = codec.AppendVarint(dst, v)
 	}
-	return dst
+	return codec.AppendVarint(codec.AppendUvarint(dst, h.PinFloor), h.ArmedAge)
 }
 
 func (h *Head) decode(b []byte) error {
 	r := codec.NewReader(b)
-	r.Version(headVersion)
+	version := r.Version(headVersion)
 	for _, p := range [...]*uint64{&h.Tail, &h.Cut, &h.Removed, &h.Forgotten, &h.TailBytes, &h.CutBytes} {
 		*p = r.Uvarint()
 	}
 	for _, p := range [...]*int64{&h.KeepIDsUntil, &h.ArmedPurge, &h.ArmedIDs} {
 		*p = r.Varint()
+	}
+	if version >= 2 {
+		h.PinFloor, h.ArmedAge = r.Uvarint(), r.Varint()
 	}
 	return r.End()
 }

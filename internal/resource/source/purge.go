@@ -1,6 +1,8 @@
 package source
 
 import (
+	"fmt"
+
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/codec"
@@ -14,7 +16,7 @@ import (
 // digests of their contents, until the source's eventIdRetentionSeconds have
 // passed, so repeats of purged events are still told apart. Cutting again at or
 // below the cut changes nothing and succeeds, since nothing is left to remove.
-// Errors: Validation above the tail.
+// Errors: Validation above the tail, ResourceExhausted above the lowest pin.
 func Purge(c *op.Ctx, r *api.Resource, k Key, through uint64) (cut uint64, err error) {
 	h, _, err := heads.Get(c.R, k)
 	if err != nil {
@@ -27,20 +29,23 @@ func Purge(c *op.Ctx, r *api.Resource, k Key, through uint64) (cut uint64, err e
 	if through <= h.Cut {
 		return h.Cut, nil
 	}
-	bytes := h.TailBytes
-	if through < h.Tail {
-		next, err := At(&c.Scope, k, through+1)
-		if err != nil {
-			return 0, err
+	pin, err := held(&c.Scope, k, &h, through)
+	if err != nil {
+		return 0, err
+	}
+	if pin != nil {
+		instead := ""
+		if pin.Position > h.Cut {
+			instead = fmt.Sprintf(", or purge through %d at most", pin.Position)
 		}
-		bytes = next.Before
+		return 0, pinned(&c.Scope, r, k, &h, pin, through, fmt.Sprintf("the events up to position %d cannot be purged", through), instead)
+	}
+	bytes, err := bytesThrough(&c.Scope, k, &h, through)
+	if err != nil {
+		return 0, err
 	}
 	// From here on it succeeds.
-	h.Cut, h.CutBytes = through, bytes
-	h.KeepIDsUntil = max(h.KeepIDsUntil, saturatedTime(c.Now, r.Source.EventIDRetentionSeconds))
-	if h.ArmedPurge == 0 {
-		arm(c, k, table.DuePurge, &h.ArmedPurge, c.Now)
-	}
+	h.cut(c, r, k, through, bytes, c.Now)
 	heads.Put(c.Tx, k, &h)
 	return through, nil
 }
@@ -146,10 +151,14 @@ func dueLists(c *op.Ctx, k Key, h *Head, budget int) (out []dueList, next int64,
 func dueHead(c *op.Ctx, owner []byte) (Key, Head, bool, error) {
 	k, err := parseKey(owner)
 	if err != nil {
-		return Key{}, Head{}, false, &table.Damage{Table: table.DueRows.Name, Key: owner, Cause: err}
+		return Key{}, Head{}, false, badOwner(owner, err)
 	}
 	h, ok, err := heads.Get(c.R, k)
 	return k, h, ok, err
+}
+
+func badOwner(owner []byte, err error) error {
+	return &table.Damage{Table: table.DueRows.Name, Key: owner, Cause: err}
 }
 
 // Remove deletes at most budget rows of a deleted topic or stream set in one
@@ -186,6 +195,7 @@ func removeHeads(c *op.Ctx, owner table.Owner, budget int) (int, error) {
 	for _, r := range rows {
 		arm(c, r.key, table.DuePurge, &r.head.ArmedPurge, 0)
 		arm(c, r.key, table.DuePurgedIDs, &r.head.ArmedIDs, 0)
+		arm(c, r.key, table.DueAge, &r.head.ArmedAge, 0)
 		heads.Delete(c.Tx, r.key)
 	}
 	return len(rows), nil

@@ -33,7 +33,7 @@ type Page struct {
 // its events before they are taken apart, and protected fields of JSON payloads
 // are taken out. A source without events has empty pages. Errors: those of
 // cursors; HistoryUnavailable when events between the starting point and the
-// first retained one were purged; Validation for a starting point after the tail.
+// first retained one are gone; Validation for a starting point after the tail.
 func ReadPage(v *op.View, r *api.Resource, k Key, q Read) (*Page, error) {
 	h, err := Look(&v.Scope, k)
 	if err != nil {
@@ -78,7 +78,7 @@ func checkStart(h *Head, backward bool, after uint64) error {
 	}
 	if after < first {
 		return fault.New(fault.HistoryUnavailable, "purged",
-			"the events up to position %d were purged; the first available position is %d", h.Cut, h.First()).
+			"the events up to position %d are no longer retained; the first available position is %d", h.Cut, h.First()).
 			With("firstAvailable", "%d", h.First()).With("afterPosition", "%d", h.Cut)
 	}
 	return nil

@@ -176,6 +176,22 @@ func (e *Record) decode(b []byte) error {
 	return r.End()
 }
 
+// stamp is what the search for a cut asks of an event.
+type stamp struct {
+	Before      uint64
+	PublishedAt int64
+}
+
+// decode reads the front of a record.
+func (s *stamp) decode(b []byte) error {
+	r := codec.NewReader(b)
+	r.Version(recordVersion)
+	s.Before = r.Uvarint()
+	r.Bytes()
+	s.PublishedAt = r.Varint()
+	return r.Err()
+}
+
 func checkHeaders(block []byte) error {
 	r := codec.NewReader(block)
 	for n := r.Uvarint(); n > 0 && r.Err() == nil; n-- {

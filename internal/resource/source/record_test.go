@@ -25,7 +25,7 @@ func TestTheStoredFormsDoNotChange(t *testing.T) {
 	}
 	raw := api.Event{EventID: "e2", Type: "T", PayloadBase64: []byte{1, 2}, ContentType: "x/y", SchemaVersion: 1}
 	k := Key{Owner: table.Owner{Space: table.Space{Shard: 1, Partition: [16]byte{2}}, Resource: 3}, StreamID: "s", Generation: 4}
-	h := Head{Tail: 9, Cut: 5, Removed: 4, Forgotten: 3, TailBytes: 900, CutBytes: 500, KeepIDsUntil: 70, ArmedPurge: 60, ArmedIDs: 70}
+	h := Head{Tail: 9, Cut: 5, Removed: 4, Forgotten: 3, TailBytes: 900, CutBytes: 500, KeepIDsUntil: 70, ArmedPurge: 60, ArmedIDs: 70, PinFloor: 7, ArmedAge: 80}
 	for _, c := range []struct {
 		name, want string
 		got        []byte
@@ -36,11 +36,30 @@ func TestTheStoredFormsDoNotChange(t *testing.T) {
 		{"id key", "29" + "0001" + "02000000000000000000000000000000" + "00000003" + "730001" + "0000000000000004" + "6531", identities.Bytes(idKey{k, "e1"})},
 		{"identity", "01" + "05000000000000000000000000000000" + "07", (&identity{[16]byte{5}, 7}).encode(nil)},
 		{"id list", "01" + "8c01" + "02" + "026531" + "026532", (&idList{Until: 70, IDs: []string{"e1", "e2"}}).encode(nil)},
-		{"head", "01" + "09050403" + "8407" + "f403" + "8c01" + "78" + "8c01", h.encode(nil)},
+		{"head", "02" + "09050403" + "8407" + "f403" + "8c01" + "78" + "8c01" + "07" + "a001", h.encode(nil)},
 	} {
 		if got := hex.EncodeToString(c.got); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
+	}
+}
+
+// A head written before there were pins and ages says nothing of either.
+func TestAHeadOfTheFirstVersionStillReads(t *testing.T) {
+	old, err := hex.DecodeString("01" + "09050403" + "8407" + "f403" + "8c01" + "78" + "8c01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h Head
+	if err := h.decode(old); err != nil {
+		t.Fatal(err)
+	}
+	want := Head{Tail: 9, Cut: 5, Removed: 4, Forgotten: 3, TailBytes: 900, CutBytes: 500, KeepIDsUntil: 70, ArmedPurge: 60, ArmedIDs: 70}
+	if h != want {
+		t.Errorf("it reads as %+v", h)
+	}
+	if new(Head).decode(append(old, 7)) == nil || new(Head).decode(append([]byte{3}, old[1:]...)) == nil {
+		t.Error("a byte too many, or a version yet unknown, decodes")
 	}
 }
 
@@ -84,6 +103,10 @@ func TestAnEventReadsBackAsItWasWritten(t *testing.T) {
 		}
 		if got := r.Stored(7); !reflect.DeepEqual(got, want) || r.Before != before {
 			t.Fatalf("got %+v (before %d), want %+v (before %d)", got, r.Before, want, before)
+		}
+		var at stamp
+		if err := at.decode(b); err != nil || at != (stamp{before, now}) {
+			t.Fatalf("its front reads as %+v, %v", at, err)
 		}
 		for n := range b { // every cut is noticed
 			if err := new(Record).decode(b[:n]); err == nil {

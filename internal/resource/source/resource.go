@@ -15,13 +15,15 @@ var errMissing = errors.New("the event is missing")
 func Resource() op.Resource {
 	return op.Resource{
 		Name:   "source",
-		Tables: []table.Info{events.Info(), identities.Info(), heads.Info(), purgedIDs.Info()},
+		Tables: []table.Info{events.Info(), identities.Info(), heads.Info(), purgedIDs.Info(), sweeps.Info()},
 		Dues: []op.Due{
 			{Kind: table.DuePurge, Apply: removePurged},
 			{Kind: table.DuePurgedIDs, Apply: forgetIDs},
+			{Kind: table.DueAge, Apply: applyAge},
 		},
-		Check: check,
-		Kinds: []api.ResourceKind{api.KindTopic, api.KindStreamSet},
-		Purge: Remove,
+		Check:   check,
+		Kinds:   []api.ResourceKind{api.KindTopic, api.KindStreamSet},
+		Purge:   Remove,
+		Changed: ageChanged,
 	}
 }

@@ -8,16 +8,27 @@ import (
 // What each operation costs, in rows:
 //
 //	append of n events  reads 1 head (in memory) and n identities;
-//	                    writes n events, n identities, 1 head
+//	                    writes n events, n identities, 1 head; with an age and
+//	                    the source empty, 1 due row
+//	trim of n events    in such an append: reads at most 2·log₂ n + 3 events and, now
+//	                    and then (below), every pin; writes ≤ 1 due row
 //	page of n events    reads 1 head; looks at n events, one more when bytes end it
-//	purge               reads 1 head and the event after the cut;
-//	                    writes 1 head and at most 1 due row
+//	purge               reads 1 head, the event after the cut and, unless the head
+//	                    knows better, every pin; writes 1 head and at most 1 due row
+//	age of n events     reads 1 head and at most 2·log₂ n + 3 events, pins like a
+//	                    purge; writes 1 head and ≤ 2 due rows; once a minute while
+//	                    a pin is in the way
+//	age lowered         writes 1 sweep, 1 due row; its steps look at 256 sources each
 //	removal step of n   reads 1 head, looks at n events;
 //	                    deletes n events, writes ⌈n/256⌉ id lists, 1 head, ≤ 2 due rows
 //	forgetting n ids    reads 1 head, looks at their lists and one more;
 //	                    deletes n identities and the lists, writes 1 head, ≤ 1 due row
 //
-// None depends on how many events the source holds or who reads it.
+// None depends on how many events the source holds or who reads it, but for
+// pins, which are one row for each group of the source: the head remembers the
+// lowest one seen (PinFloor), so an append that trims asks for them only when it
+// would cut past that. While groups keep up, that is once for about as many events
+// as the source retains. One that is refused because of a pin always asks.
 
 // eventKey is the place of one event.
 type eventKey struct {

@@ -22,6 +22,7 @@ import (
 // bed is one partition with a stream set "accounts".
 type bed struct {
 	t        *testing.T
+	registry *op.Registry
 	store    *kv.Store
 	tx       *kv.Tx
 	position uint64
@@ -36,7 +37,11 @@ func newBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{t: t, store: store, tx: store.NewTx()}
+	registry, err := op.NewRegistry([]op.Resource{source.Resource(), Resource()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{t: t, registry: registry, store: store, tx: store.NewTx()}
 	record, err := wire.EncodeLog(&api.Resource{
 		Tenant: "default", Database: "main", Domain: "main", Name: "accounts", Kind: api.KindStreamSet, ID: 1, Version: 1,
 		Source: &api.SourcePolicy{MaxEvents: 1000, MaxBytes: 1 << 30, OnFull: api.OnFullReject, EventIDRetentionSeconds: 60},
@@ -53,7 +58,7 @@ func newBed(t *testing.T) *bed {
 func (b *bed) scope() op.Scope {
 	return op.Scope{
 		Now: 1_700_000_000_000, Space: table.Space{Shard: 1, Partition: [16]byte{5}}, Partition: partition,
-		Principal: &api.Principal{ID: "root", Administrator: true},
+		Principal: &api.Principal{ID: "root", Administrator: true}, Registry: b.registry,
 	}
 }
 

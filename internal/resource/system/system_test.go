@@ -33,7 +33,7 @@ func openTx(t *testing.T) (*kv.Store, *kv.Tx) {
 }
 
 func ctx(tx *kv.Tx) *op.Ctx {
-	return op.NewCtx(op.Scope{Space: table.Space{Shard: 3}, Now: 1000}, tx, [16]byte{1}, 1, 1, 1)
+	return op.NewCtx(op.Scope{Space: table.Space{Shard: 3}, Now: 1000, Registry: new(op.Registry)}, tx, [16]byte{1}, 1, 1, 1)
 }
 
 func TestTheIdentityOfAStoreIsReadBack(t *testing.T) {

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/keyload/keyload/fault"
+)
+
+// advice says whether anything happened, what to do about the cause, and how to
+// repeat the call, if it may be. An error without a command id is of a read, or
+// of something that is no operation: there nothing can have happened.
+func advice(e *fault.Error) string {
+	s := again(e, step(e))
+	if e.RetryAfterMillis > 0 {
+		s += fmt.Sprintf(", not before %d ms have passed", e.RetryAfterMillis)
+	}
+	switch {
+	case e.Code == fault.UnknownWriteOutcome:
+		return "it may have happened; " + s + "; the same id never does it twice"
+	case e.Reason == "receipt_horizon":
+		return "nothing happened this time, and nobody knows about an earlier one; " + s
+	case e.CommandID != "":
+		return "nothing happened; " + s
+	}
+	return s
+}
+
+// again says how the call may be repeated after the step.
+func again(e *fault.Error, step string) string {
+	then := ""
+	if step != "" {
+		then = step + ", then "
+	}
+	switch e.Retry {
+	case fault.RetrySameID:
+		s := then + "repeat it unchanged"
+		if e.CommandID != "" {
+			s += " with --command-id " + e.CommandID
+		}
+		return s
+	case fault.RetryNewID:
+		if e.CommandID == "" {
+			return then + "run it again later"
+		}
+		return then + "run it again later as a new command" + fresh(e)
+	case fault.RetryAfterChange:
+		if step == "" {
+			then = "change what is wrong, then "
+		}
+		return then + "run it again" + fresh(e)
+	default:
+		if step == "" {
+			return "repeating it cannot help"
+		}
+		return "repeating it cannot help: " + step
+	}
+}
+
+// fresh says that a refusal is kept under the command's id.
+func fresh(e *fault.Error) string {
+	if !e.Recorded || e.CommandID == "" {
+		return ""
+	}
+	return " with a new --command-id, or without one"
+}
+
+// step is what to do about the cause, "" when there is nothing.
+func step(e *fault.Error) string {
+	if s := e.Facts["nextAction"]; s != "" {
+		return s
+	}
+	if s := stepOfReason(e.Reason); s != "" {
+		return s
+	}
+	switch e.Code {
+	case fault.Validation:
+		return "correct what is named above"
+	case fault.Unauthenticated:
+		return "give a valid key in KEYLOAD_API_KEY or --api-key"
+	case fault.PermissionDenied:
+		if e.Reason == "policy_epoch" {
+			return "receive again when the lease has ended"
+		}
+		return "have an administrator allow it (keyload principals configure)"
+	case fault.NotFound:
+		return "check the names and --partition"
+	case fault.Conflict, fault.RevisionConflict:
+		return "look at what is stored now and decide anew"
+	case fault.DuplicateEventID:
+		return "the same event is stored already"
+	case fault.StaleLease, fault.LeaseExpired:
+		return "receive again; this token is worth nothing any more"
+	case fault.TokenInvalidated:
+		return "get a new token; this one holds no more"
+	case fault.CursorExpired:
+		return "begin again without --cursor"
+	case fault.HistoryUnavailable:
+		return "begin at the first position that is kept"
+	case fault.BudgetExceeded:
+		return "ask for less: a smaller --limit, or conditions on an indexed field"
+	case fault.DispatchPaused:
+		return "wait until delivery goes on"
+	case fault.ResourceExhausted:
+		if e.Retry != fault.RetrySameID {
+			return "make room, or raise the limit that is named above"
+		}
+	case fault.ClockUncertain:
+		return "have the server's clock set right"
+	case fault.Corruption:
+		return "restore the last good backup into an empty directory, and keep the damaged one"
+	case fault.FormatUnsupported:
+		return "use a newer keyload; this one leaves the store as it is"
+	case fault.RecoveryRequired:
+		return "remove the cause, for example make room on the disk, start the server again"
+	}
+	return ""
+}
+
+// stepOfReason is for causes of which more is known than their code.
+func stepOfReason(reason string) string {
+	switch reason {
+	case "unreachable":
+		return "see that a server runs there (keyload serve), or give --url, or --dir to work without one"
+	case "listen":
+		return "choose another address (keyload serve --help: --listen, --tls-cert, --tls-key, --insecure)"
+	case "no_store":
+		return "give the directory of a store, or make one (keyload init --dir DIR)"
+	case "store_in_use":
+		return "use the server that has it open, or stop it"
+	case "store_exists", "directory_not_empty":
+		return "give another directory"
+	case "unknown_resource":
+		return "create it (keyload create --help), or check its name and --partition"
+	case "command_id_reused":
+		return "keep this id for the request it was made for"
+	case "receipt_horizon":
+		return "look at what is stored now and decide anew"
+	}
+	return ""
+}

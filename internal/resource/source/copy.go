@@ -1,0 +1,40 @@
+package source
+
+import (
+	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/token"
+)
+
+// Raw is the stored record of one event that is known to be there, for a copy
+// that outlives it. DecodeRecord takes it apart.
+func Raw(s *op.Scope, k Key, position uint64) ([]byte, error) {
+	b, ok, err := s.R.Get(events.Bytes(eventKey{k, position}))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, missing(k, position)
+	}
+	return append([]byte(nil), b...), nil
+}
+
+// DecodeRecord takes a record apart that Raw returned. The result aliases b.
+func DecodeRecord(b []byte) (e Record, err error) {
+	err = e.decode(b)
+	return e, err
+}
+
+// ContentBytes is what an event counts toward the bytes a reader asks for:
+// payload and headers.
+func (e *Record) ContentBytes() uint64 { return uint64(len(e.Payload) + len(e.headers)) }
+
+// CursorPosition is the place of a cursor of a forward read, which the door has
+// verified. Errors: those of a cursor that is not of this source and direction, or
+// too old.
+func CursorPosition(c *op.Ctx, k Key, text string) (uint64, error) {
+	claims, ok := token.Claims(text)
+	if !ok {
+		return 0, badCursor()
+	}
+	return placeOf(claims, k, false, c.Now)
+}
