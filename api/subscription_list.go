@@ -17,11 +17,15 @@ type SubscriptionsListRequest struct {
 
 // GroupInfo is one group of a listing.
 type GroupInfo struct {
-	Group       string     `json:"group" cbor:"1,keyasint" doc:"name of the group"`
-	State       GroupState `json:"state" cbor:"2,keyasint" doc:"where the group stands"`
-	Lag         uint64     `json:"lag" cbor:"3,keyasint" doc:"positions above the checkpoint"`
-	PinnedBytes int64      `json:"pinnedBytes" cbor:"4,keyasint" doc:"stored bytes of the retained events above the checkpoint"`
-	DeadLetters int64      `json:"deadLetters" cbor:"5,keyasint" doc:"dead letters"`
+	Group       string `json:"group" cbor:"1,keyasint" doc:"name of the group"`
+	Generation  uint64 `json:"generation" cbor:"2,keyasint" doc:"rises with every seek and filter update"`
+	Checkpoint  uint64 `json:"checkpoint" cbor:"3,keyasint" doc:"it and every position before it are finished"`
+	Tail        uint64 `json:"tail" cbor:"4,keyasint" doc:"last position of the source"`
+	Lag         uint64 `json:"lag" cbor:"5,keyasint" doc:"positions above the checkpoint"`
+	Paused      bool   `json:"paused" cbor:"6,keyasint" doc:"whether receives are refused"`
+	FailureCode string `json:"failureCode,omitzero" cbor:"7,keyasint,omitempty" doc:"why the group paused itself"`
+	DeadLetters int64  `json:"deadLetters" cbor:"8,keyasint" doc:"dead letters"`
+	PinnedBytes int64  `json:"pinnedBytes" cbor:"9,keyasint" doc:"stored bytes of the retained events above the checkpoint, which the group holds back from retention"`
 }
 
 // SubscriptionsListResponse is one page.

@@ -15,11 +15,12 @@ import (
 type Calls struct {
 	Data
 	Reads
+	Groups
 	Admin
 }
 
 // CallsOf makes the typed calls of d.
-func CallsOf(d api.Doer) Calls { return Calls{Data{d}, Reads{d}, Admin{d}} }
+func CallsOf(d api.Doer) Calls { return Calls{Data{d}, Reads{d}, Groups{d}, Admin{d}} }
 
 // Data are the calls on documents, events and messages.
 type Data struct{ doer api.Doer }

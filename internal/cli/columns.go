@@ -23,7 +23,7 @@ func columnsOf(t reflect.Type) []string {
 	case reflect.TypeFor[api.MessageInfo]():
 		return []string{"messageId", "state", "attempts", "notBefore", "leaseUntil", "lastFailure"}
 	case reflect.TypeFor[api.GroupInfo]():
-		return []string{"group", "lag", "pinnedBytes", "deadLetters"}
+		return []string{"group", "checkpoint", "tail", "lag", "paused", "deadLetters", "pinnedBytes"}
 	case reflect.TypeFor[api.WindowRow]():
 		return []string{"from", "to", "state", "attempts", "leaseUntil", "notBefore", "lastFailure"}
 	case reflect.TypeFor[api.DeadLetter]():

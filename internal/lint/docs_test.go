@@ -17,7 +17,7 @@ var emptyNames = []string{
 }
 
 // public are the packages users import; everything they export is documented.
-var public = []string{".", "fault", "api", "client"}
+var public = []string{".", "fault", "api", "client", "worker"}
 
 var docExceptions = []exception{}
 

@@ -52,6 +52,8 @@ var layers = []layer{
 	{path: "internal/tenure"},
 	// The public client links none of the server.
 	{path: "client", only: []string{"fault", "api", "internal/wire", "internal/frame"}},
+	// A worker is made of what everybody can use.
+	{path: "worker", only: []string{"fault", "api", "client"}},
 	// Gateways know the registry and the door, nothing else.
 	{path: "internal/gateway/*", only: []string{
 		"fault", "api", "internal/limits", "internal/wire", "internal/frame", "internal/op", "internal/engine",
@@ -65,7 +67,7 @@ var layers = []layer{
 	{path: "internal/cli", root: "composition root of the program"},
 	{path: "cmd/keyload"},
 	// Examples show what a user can do.
-	{path: "examples/*", only: []string{"fault", "api", "client", "."}},
+	{path: "examples/*", only: []string{"fault", "api", "client", "worker", "."}},
 	// Below here: imported by tests only.
 	{path: "internal/script"},
 	{path: "internal/sim"},

@@ -29,7 +29,7 @@ func runStatus(v *op.View, req *api.SubscriptionsStatusRequest) (*api.Subscripti
 		State: h.state(src.Tail), Lag: lag(h, &src), CompletedAhead: h.Issued - h.Checkpoint - uint64(h.unfinished()),
 		Counts: countsOf(h), Totals: h.Totals, Definition: *table.Clone(&def.Wanted),
 	}
-	if resp.Window, err = windowRows(v, n, f, h, req.Rows); err != nil {
+	if resp.Window, err = windowRows(v, n, f, h, &src, req.Rows); err != nil {
 		return nil, err
 	}
 	if len(resp.Window) > 0 {
@@ -70,7 +70,7 @@ func countsOf(h *head) api.GroupCounts {
 }
 
 // windowRows lists the first rows of the window.
-func windowRows(v *op.View, n name, f ref, h *head, limit int64) ([]api.WindowRow, error) {
+func windowRows(v *op.View, n name, f ref, h *head, src *source.Head, limit int64) ([]api.WindowRow, error) {
 	out := []api.WindowRow{}
 	if h.rows() == 0 {
 		return out, nil
@@ -99,7 +99,7 @@ func windowRows(v *op.View, n name, f ref, h *head, limit int64) ([]api.WindowRo
 		}
 		out[i].Holder, out[i].SessionID = last.Principal, last.Session
 	}
-	if len(out) > 0 && out[0].State != api.PositionFinished {
+	if len(out) > 0 && out[0].State != api.PositionFinished && out[0].From >= src.First() {
 		e, err := source.At(&v.Scope, n.Source, out[0].From)
 		if err != nil {
 			return nil, err
@@ -170,6 +170,7 @@ func groupInfo(s *op.Scope, n name, def *definition, src *source.Head) (api.Grou
 	}
 	bytes, err := pinned(s, n.Source, h.Checkpoint, src)
 	return api.GroupInfo{
-		Group: n.Group, State: h.state(src.Tail), Lag: lag(h, src), PinnedBytes: bytes, DeadLetters: h.deadLetters(),
+		Group: n.Group, Generation: h.Generation, Checkpoint: h.Checkpoint, Tail: src.Tail, Lag: lag(h, src),
+		Paused: h.Paused, FailureCode: h.FailureCode, DeadLetters: h.deadLetters(), PinnedBytes: bytes,
 	}, err
 }
