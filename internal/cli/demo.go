@@ -10,9 +10,9 @@ type demoCmd struct {
 
 // Help is the example.
 func (*demoCmd) Help() string {
-	return "Feeds 329 real webhook deliveries, one atomic batch each, and processes the queue they fill with competing workers, " +
-		"some of which fail or stall, while the process that owns the store is killed again and again. Then a fresh process reads " +
-		"everything back and it is compared with the input: nothing lost, nothing twice. For example:\n\n" +
+	return "Feeds 329 real webhook deliveries, one atomic batch each, and processes the queue they fill and two subscription groups " +
+		"with competing workers, some of which fail or stall, while the process that owns the store is killed again and again. Then " +
+		"a fresh process reads everything back and it is compared with the input: nothing lost, nothing twice. For example:\n\n" +
 		"    keyload demo\n    keyload demo --dir data --keep"
 }
 
@@ -21,6 +21,7 @@ func (c *demoCmd) Run(s *session) error {
 	o := c.Options
 	o.Dir, o.JSON = s.Dir, s.JSON
 	o.Out, o.Err, o.Terminal = s.streams.Out, s.streams.Err, s.streams.Terminal
+	o.Suggest = s.name.command
 	return demo.Run(s.ctx, o)
 }
 

@@ -61,16 +61,32 @@ func TestThreeKillsLoseNothingAndRepeatNothing(t *testing.T) {
 	t.Logf("%s%+v", progress, s)
 	want := Summary{
 		Deliveries: 329, Events: 329, Published: 329, Messages: 78, Effects: 78, Kills: 3, Workers: 8, Seed: s.Seed,
-		Retries: s.Retries, LeaseLosses: s.LeaseLosses, LateRefused: s.LateRefused,
-		ReplayedReceipts: s.ReplayedReceipts, Seconds: s.Seconds,
+		Retries: s.Retries, LeaseLosses: s.LeaseLosses, Renewals: s.Renewals, LateRefused: s.LateRefused,
+		ReplayedReceipts: s.ReplayedReceipts, KillsInGaps: s.KillsInGaps, Seconds: s.Seconds,
+		Groups: map[string]GroupSummary{},
+	}
+	for name, effects := range map[string]int{"audit": 329, "reviews": 41} {
+		g := s.Groups[name]
+		want.Groups[name] = GroupSummary{
+			Checkpoint: 329, Tail: 329, Effects: effects, MaxGapRuns: g.MaxGapRuns, Retries: g.Retries, LeaseLosses: g.LeaseLosses,
+		}
+		if g.MaxGapRuns == 0 || g.Retries == 0 || g.LeaseLosses == 0 {
+			t.Errorf("group %s had no gap, retry or lost lease: %+v", name, g)
+		}
 	}
 	if got, _ := json.Marshal(s); string(got) != mustJSON(t, want) {
 		t.Errorf("got  %s\nwant %s", got, mustJSON(t, want))
 	}
 	// A killed feeder leaves at least a tenth of the input behind, which its
 	// successor repeats; some handlers fail by design.
-	if s.ReplayedReceipts < 329/10 || s.Retries < failOnce/2 || s.LeaseLosses == 0 {
+	if s.ReplayedReceipts < 329/10 || s.Retries < int64(noticeTrouble.failOnce)/2 || s.LeaseLosses == 0 {
 		t.Errorf("nothing was repeated, retried or lost on the way: %+v", s)
+	}
+	if s.Renewals == 0 || s.LateRefused == 0 {
+		t.Errorf("no lease was renewed, or no worker came back too late: %+v", s)
+	}
+	if s.KillsInGaps == 0 {
+		t.Errorf("no kill left a group with a gap and a lease:\n%s", progress)
 	}
 	for _, during := range []phase{feeding, processing} {
 		if !strings.Contains(progress, "while "+string(during)) {

@@ -38,52 +38,68 @@ func (d identity) hash(of string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %s", d.seed, of))
 }
 
-// fate is how the handlers of one message fail before one of them succeeds.
+// fate is how the handlers of one delivery fail before one of them succeeds.
 type fate struct {
-	crash    bool // the first worker dies with the message in its hands
+	crash    bool // the first worker dies with the delivery in its hands
 	late     bool // the first worker stalls beyond its lease and then comes back
+	long     bool // a worker needs longer than a lease, and renews it; the first longTries of them
 	failures int64
 	work     time.Duration // how long the handler takes
 }
 
-// How many messages have each fate; the others are handled at the first try.
+// trouble is how many deliveries have each fate; the others are handled at the
+// first try.
+type trouble struct{ crashes, late, long, failOnce, failTwice int }
+
+// noticeTrouble is the trouble of the queue.
+var noticeTrouble = trouble{crashes: 4, late: 6, failOnce: 12, failTwice: 4}
+
 const (
-	crashes     = 4
-	latecomers  = 6
-	failOnce    = 12
-	failTwice   = 4
 	longestWork = 8 * time.Millisecond
+	// A long handler renews its lease often enough for a busy machine, and takes
+	// longer than a lease.
+	longRenewals = 3
+	longPause    = leaseSeconds * time.Second * 2 / 5
+	// longTries leaves one to a run with three kills, and an end to a machine that
+	// is too busy to renew in time.
+	longTries = 4
 )
 
-// fates deals the fates to the messages of the input, by their hashes.
-func (d identity) fates(all []delivery) map[string]fate {
+// fates deals the fates to the deliveries of a place by their hashes.
+func (d identity) fates(place string, ids []string, t trouble) map[string]fate {
 	type dealt struct {
 		id string
 		h  [sha256.Size]byte
 	}
-	var order []dealt
-	for _, x := range all {
-		if x.notice != nil {
-			order = append(order, dealt{x.id, d.hash("fate " + x.id)})
-		}
+	order := make([]dealt, len(ids))
+	for i, id := range ids {
+		order[i] = dealt{id, d.hash("fate " + place + " " + id)}
 	}
 	slices.SortFunc(order, func(a, b dealt) int { return strings.Compare(string(a.h[:]), string(b.h[:])) })
 	out := make(map[string]fate, len(order))
 	for i, x := range order {
-		f := fate{work: time.Duration(binary.BigEndian.Uint16(x.h[8:])) * longestWork / (1 << 16)}
-		switch n := i - crashes; {
-		case n < 0:
-			f.crash = true
-		case n < latecomers:
-			f.late = true
-		case n < latecomers+failOnce:
-			f.failures = 1
-		case n < latecomers+failOnce+failTwice:
-			f.failures = 2
-		}
+		f := t.fate(i)
+		f.work = time.Duration(binary.BigEndian.Uint16(x.h[8:])) * longestWork / (1 << 16)
 		out[x.id] = f
 	}
 	return out
+}
+
+// fate is the i-th that is dealt.
+func (t trouble) fate(i int) fate {
+	for _, x := range []struct {
+		n int
+		fate
+	}{
+		{t.crashes, fate{crash: true}}, {t.late, fate{late: true}}, {t.long, fate{long: true}},
+		{t.failOnce, fate{failures: 1}}, {t.failTwice, fate{failures: 2}},
+	} {
+		if i < x.n {
+			return x.fate
+		}
+		i -= x.n
+	}
+	return fate{}
 }
 
 // partition is where the demo keeps everything; the first examples of the

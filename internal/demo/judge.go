@@ -56,6 +56,7 @@ func judge(input []delivery, f *found) *verdict {
 		v.judgeEffects(input, f),
 		v.judgeTotals(input, f),
 	)
+	v.rows = append(v.rows, v.judgeGroups(input, f)...)
 	return v
 }
 
@@ -256,31 +257,36 @@ func (v *verdict) judgeEffects(input []delivery, f *found) row {
 }
 
 func (v *verdict) judgeTotals(input []delivery, f *found) row {
-	r := row{what: "messages counted by handlers"}
 	want := map[string]int{}
 	for _, d := range input {
 		if d.notice != nil {
 			want[d.event]++
-			r.expected++
 		}
 	}
-	got := map[string]int{}
-	switch {
-	case len(f.Totals) == 0:
-		v.problem("the document of totals is lost")
-	case len(f.Totals) > 1 || f.Totals[0].ID != totalsID:
-		r.wrong++
+	if len(f.Totals) > 1 {
 		v.problem("there are other documents beside the totals")
 	}
-	if len(f.Totals) > 0 {
-		if err := decode(f.Totals[0].Document, &got); err != nil {
-			r.wrong++
-			v.problem("document of totals: %v", err)
-		}
+	r := v.judgeCounts("messages counted by handlers", "totals", byID(f.Totals)[totalsID], want)
+	if len(f.Totals) > 1 {
+		r.wrong++
 	}
-	for _, event := range sortedKeys(want, got) {
-		r.found += got[event]
-		v.count(&r, got[event], want[event], "total of %s", event)
+	return r
+}
+
+// judgeCounts looks at the numbers in one document.
+func (v *verdict) judgeCounts(what, where string, document []foundDocument, want map[string]int) row {
+	r := row{what: what}
+	got := map[string]int{}
+	if len(document) == 0 {
+		v.problem("the document of %s is lost", where)
+	} else if err := decode(document[0].Document, &got); err != nil {
+		r.wrong++
+		v.problem("document of %s: %v", where, err)
+	}
+	for _, name := range sortedKeys(want, got) {
+		r.expected += want[name]
+		r.found += got[name]
+		v.count(&r, got[name], want[name], "%s: count of %s", where, name)
 	}
 	return r
 }

@@ -80,6 +80,33 @@ func everyDefectIsSeen(t *testing.T, dir string, input []delivery) {
 		{"effect not counted", func(f *found) { retotal(f, `"push":7`, `"push":6`) }, 1, 0, 0},
 		{"effect of another event counted", func(f *found) { retotal(f, `"push":7`, `"push":7,"fork":1`) }, 0, 1, 0},
 		{"totals lost", func(f *found) { f.Totals = nil }, 78, 0, 0},
+		{"totals under another id", func(f *found) { f.Totals[0].ID = "x" }, 78, 0, 0},
+		{"other document beside the totals", func(f *found) { f.Totals = append(f.Totals, foundDocument{ID: "x"}) }, 0, 0, 1},
+		{"group effect lost", func(f *found) { regroup(f, "audit", func(g *foundGroup) { g.Trail = g.Trail[:328] }) }, 1, 0, 0},
+		{"group effect twice", func(f *found) { regroup(f, "reviews", func(g *foundGroup) { g.Trail = again(g.Trail, "x") }) }, 0, 1, 0},
+		{"group effect of another group's event", func(f *found) {
+			regroup(f, "reviews", func(g *foundGroup) {
+				g.Trail = append(g.Trail, foundEvent{Position: 42, ID: "x", Digest: f.Groups["audit"].Trail[0].Digest})
+			})
+		}, 0, 1, 0},
+		{"group effect with another payload", func(f *found) {
+			regroup(f, "audit", func(g *foundGroup) { g.Trail[7].Digest = digest(trailType, []byte("{}")) })
+		}, 1, 1, 0},
+		{"group effect counted twice", func(f *found) { retally(f, "audit", `"ping":4`, `"ping":5`) }, 0, 1, 0},
+		{"group effect not counted", func(f *found) { retally(f, "reviews", `"pull_request.opened":4`, `"pull_request.opened":3`) }, 1, 0, 0},
+		{"group effect of no type counted", func(f *found) { retally(f, "reviews", `"pull_request.opened":4`, `"pull_request.opened":4,"push":1`) }, 0, 1, 0},
+		{"tally lost", func(f *found) { drop(&f.Tallies, at(f.Tallies, "reviews")) }, 41, 0, 0},
+		{"tally of nobody", func(f *found) { f.Tallies = append(f.Tallies, foundDocument{ID: "x"}) }, 0, 0, 1},
+		{"group lost", func(f *found) { delete(f.Groups, "reviews") }, 41 + 329, 0, 1},
+		{"checkpoint one behind", func(f *found) { regroup(f, "audit", func(g *foundGroup) { g.Checkpoint = 328 }) }, 1, 0, 0},
+		{"checkpoint one too far", func(f *found) { regroup(f, "audit", func(g *foundGroup) { g.Checkpoint = 330 }) }, 0, 0, 1},
+		{"gap left", func(f *found) {
+			regroup(f, "reviews", func(g *foundGroup) { g.Checkpoint, g.Runs, g.Rows = 327, 1, 2 })
+		}, 2, 0, 2},
+		{"gap run left and not more", func(f *found) { regroup(f, "audit", func(g *foundGroup) { g.Runs = 1 }) }, 0, 0, 1},
+		{"row of the window left", func(f *found) { regroup(f, "audit", func(g *foundGroup) { g.Rows = 1 }) }, 0, 0, 1},
+		{"tail elsewhere", func(f *found) { regroup(f, "audit", func(g *foundGroup) { g.Tail = 330 }) }, 0, 0, 1},
+		{"dead letter", func(f *found) { regroup(f, "audit", func(g *foundGroup) { g.DeadLetters = 1 }) }, 0, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &found{}
@@ -131,12 +158,25 @@ func recount(f *found, event string, by, total int) {
 	d.Document = json.RawMessage(api.Of(r))
 }
 
-func retotal(f *found, old, new string) {
-	changed := bytes.Replace(f.Totals[0].Document, []byte(old), []byte(new), 1)
-	if bytes.Equal(changed, f.Totals[0].Document) {
+func retotal(f *found, old, new string) { replace(&f.Totals[0], old, new) }
+
+// retally changes the tally of a group.
+func retally(f *found, group, old, new string) {
+	replace(&f.Tallies[at(f.Tallies, group)], old, new)
+}
+
+func replace(d *foundDocument, old, new string) {
+	changed := bytes.Replace(d.Document, []byte(old), []byte(new), 1)
+	if bytes.Equal(changed, d.Document) {
 		panic(old + " is not in " + string(changed))
 	}
-	f.Totals[0].Document = changed
+	d.Document = changed
+}
+
+func regroup(f *found, name string, change func(*foundGroup)) {
+	g := f.Groups[name]
+	change(&g)
+	f.Groups[name] = g
 }
 
 func damageIsSeen(t *testing.T, dir string, input []delivery) {
@@ -147,15 +187,28 @@ func damageIsSeen(t *testing.T, dir string, input []delivery) {
 			break
 		}
 	}
+	audit := &groups[0]
+	moved := &groups[1]
+	trail := audit.work(input)[0].payload
 	for _, step := range []struct {
 		name           string
-		mutation       api.Mutation
+		damage         func(api.Doer) error
 		lost, repeated int
 	}{
-		{"a handler's event once more", keyload.Append(effects, effectsStream, keyload.Event(effectType, effectPayload{id, textOf(input, id)})), 0, 1},
-		{"a handler's document removed", keyload.Delete(notified, id), 1, 1},
+		{"a handler's event once more", commit(t, keyload.Append(effects, effectsStream, keyload.Event(effectType, effectPayload{id, textOf(input, id)}))), 0, 1},
+		{"a handler's document removed", commit(t, keyload.Delete(notified, id)), 1, 1},
+		{"a group's event once more", commit(t, keyload.Append(trails, audit.name, keyload.Event(trailType, trail))), 1, 2},
+		{"a group's event counted once more", commit(t, api.Mutation{PatchDocument: &api.PatchDocument{
+			Collection: tallies, ID: audit.name, Patches: []api.Patch{{Op: api.PatchIncrement, Path: "/" + trail.Type, Value: api.Of(1)}},
+		}}), 1, 3},
+		{"a group moved back by one", func(d api.Doer) error {
+			_, err := api.Call(t.Context(), d, api.SubscriptionsSeek, &api.SubscriptionsSeekRequest{
+				Group: moved.ref(), ExpectedGeneration: 1, To: api.SeekPosition, Position: 329,
+			})
+			return err
+		}, 2, 3},
 	} {
-		if err := commit(t, dir, step.mutation); err != nil {
+		if err := change(t, dir, step.damage); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		v := judge(input, readFound(t, dir))
@@ -170,7 +223,15 @@ func textOf(input []delivery, id string) string {
 	return input[i].notice.text()
 }
 
-func commit(t *testing.T, dir string, m api.Mutation) error {
+func commit(t *testing.T, m api.Mutation) func(api.Doer) error {
+	return func(d api.Doer) error {
+		_, err := client.CallsOf(d).Commit(t.Context(), partition(), m)
+		return err
+	}
+}
+
+// change opens the store and does something to it.
+func change(t *testing.T, dir string, damage func(api.Doer) error) error {
 	t.Helper()
 	db, err := keyload.Open(dir, keyload.Options{MustExist: true})
 	if err != nil {
@@ -181,6 +242,5 @@ func commit(t *testing.T, dir string, m api.Mutation) error {
 			t.Error(err)
 		}
 	}()
-	_, err = client.CallsOf(db).Commit(t.Context(), partition(), m)
-	return err
+	return damage(db)
 }

@@ -22,6 +22,8 @@ type found struct {
 	Notified     []foundDocument         `json:"notified"`
 	Effects      []foundEvent            `json:"effects"`
 	Totals       []foundDocument         `json:"totals"`
+	Tallies      []foundDocument         `json:"tallies"` // by group
+	Groups       map[string]foundGroup   `json:"groups"`
 	Findings     []string                `json:"findings"` // of the check of the whole store
 	Rows         int64                   `json:"rows"`     // it looked at
 }
@@ -43,6 +45,18 @@ type foundMessage struct {
 	State       api.MessageState `json:"state"`
 	Failures    int64            `json:"failures"`
 	LeaseLosses int64            `json:"leaseLosses"`
+}
+
+// foundGroup is where a group stands, and what its handlers appended.
+type foundGroup struct {
+	Checkpoint  uint64       `json:"checkpoint"`
+	Tail        uint64       `json:"tail"`
+	Runs        int64        `json:"runs"` // gap runs
+	Rows        int64        `json:"rows"` // of the window: unfinished positions and gap runs
+	DeadLetters int64        `json:"deadLetters"`
+	Retries     int64        `json:"retries"`
+	LeaseLosses int64        `json:"leaseLosses"`
+	Trail       []foundEvent `json:"trail"`
 }
 
 // readBack reads everything, checks the store, and tells the parent.
@@ -73,11 +87,11 @@ func read(ctx context.Context, dir string) (f *found, err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	calls := client.CallsOf(db)
-	f = &found{History: map[string][]foundEvent{}}
+	f = &found{History: map[string][]foundEvent{}, Groups: map[string]foundGroup{}}
 	for _, c := range []struct {
 		collection string
 		to         *[]foundDocument
-	}{{repositories, &f.Repositories}, {notified, &f.Notified}, {totals, &f.Totals}} {
+	}{{repositories, &f.Repositories}, {notified, &f.Notified}, {totals, &f.Totals}, {tallies, &f.Tallies}} {
 		if *c.to, err = collect(calls.Documents(ctx, partition(), c.collection, ""), document); err != nil {
 			return nil, err
 		}
@@ -97,7 +111,27 @@ func read(ctx context.Context, dir string) (f *found, err error) {
 	if f.Topic, err = collect(calls.Events(ctx, source, 0), event); err != nil {
 		return nil, err
 	}
-	f.Messages, err = collect(calls.Messages(ctx, lane(), ""), message)
+	if f.Messages, err = collect(calls.Messages(ctx, lane(), ""), message); err != nil {
+		return nil, err
+	}
+	for i := range groups {
+		if f.Groups[groups[i].name], err = readGroup(ctx, calls, db, &groups[i]); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func readGroup(ctx context.Context, calls client.Calls, d api.Doer, g *group) (foundGroup, error) {
+	s, err := api.Call(ctx, d, api.SubscriptionsStatus, &api.SubscriptionsStatusRequest{Group: g.ref(), Rows: 1})
+	if err != nil {
+		return foundGroup{}, err
+	}
+	f := foundGroup{
+		Checkpoint: s.State.Checkpoint, Tail: s.State.Tail, Runs: s.Counts.Runs, Rows: s.Counts.Rows,
+		DeadLetters: s.Counts.DeadLetters, Retries: s.Totals.Nacked, LeaseLosses: s.Totals.LeasesLost,
+	}
+	f.Trail, err = stream(ctx, calls, trails, g.name)
 	return f, err
 }
 

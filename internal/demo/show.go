@@ -15,25 +15,39 @@ import (
 
 // Summary is the result of a run, the last line of Out with JSON.
 type Summary struct {
-	Deliveries       int      `json:"deliveries"`       // of the input
-	Events           int      `json:"events"`           // on streams of repositories
-	Published        int      `json:"published"`        // on the topic
-	Messages         int      `json:"messages"`         // finished
-	Effects          int      `json:"effects"`          // events appended by handlers
-	Lost             int      `json:"lost"`             // anything expected and not there
-	RepeatedEffects  int      `json:"repeatedEffects"`  // anything there more than once, of a batch or of a handler
-	Wrong            int      `json:"wrong"`            // anything with other content or in another place
-	Kills            int      `json:"kills"`            // of the process that owned the store
-	CheckFindings    int      `json:"checkFindings"`    // broken invariants of the store
-	Retries          int64    `json:"retries"`          // attempts that handlers gave back
-	LeaseLosses      int64    `json:"leaseLosses"`      // leases that ran out
-	LateRefused      int64    `json:"lateRefused"`      // workers that came back after their lease and changed nothing
-	ReplayedReceipts int64    `json:"replayedReceipts"` // repeated batches that a receipt answered
-	Seed             uint64   `json:"seed"`
-	Workers          int      `json:"workers"`
-	Seconds          float64  `json:"seconds"`
-	Dir              string   `json:"dir,omitempty"` // of the store, when it was kept
-	Problems         []string `json:"problems,omitempty"`
+	Deliveries       int                     `json:"deliveries"`       // of the input
+	Events           int                     `json:"events"`           // on streams of repositories
+	Published        int                     `json:"published"`        // on the topic
+	Messages         int                     `json:"messages"`         // finished
+	Effects          int                     `json:"effects"`          // events appended by handlers
+	Lost             int                     `json:"lost"`             // anything expected and not there
+	RepeatedEffects  int                     `json:"repeatedEffects"`  // anything there more than once, of a batch or of a handler
+	Wrong            int                     `json:"wrong"`            // anything with other content or in another place
+	Kills            int                     `json:"kills"`            // of the process that owned the store
+	KillsInGaps      int                     `json:"killsInGaps"`      // those that left a group with a gap run and a lease
+	CheckFindings    int                     `json:"checkFindings"`    // broken invariants of the store
+	Retries          int64                   `json:"retries"`          // attempts that handlers gave back, of the queue and of all groups
+	LeaseLosses      int64                   `json:"leaseLosses"`      // leases that ran out
+	Renewals         int64                   `json:"renewals"`         // leases that handlers prolonged
+	LateRefused      int64                   `json:"lateRefused"`      // workers that came back after their lease and changed nothing
+	ReplayedReceipts int64                   `json:"replayedReceipts"` // repeated batches that a receipt answered
+	Groups           map[string]GroupSummary `json:"groups"`
+	Seed             uint64                  `json:"seed"`
+	Workers          int                     `json:"workers"`
+	Seconds          float64                 `json:"seconds"`
+	Dir              string                  `json:"dir,omitempty"` // of the store, when it was kept
+	Problems         []string                `json:"problems,omitempty"`
+}
+
+// GroupSummary is the result of one subscription group.
+type GroupSummary struct {
+	Checkpoint  uint64 `json:"checkpoint"`
+	Tail        uint64 `json:"tail"`
+	GapRuns     int64  `json:"gapRuns"`    // left in the end
+	MaxGapRuns  int64  `json:"maxGapRuns"` // most seen at once while it ran
+	Effects     int    `json:"effects"`    // events appended by its handlers
+	Retries     int64  `json:"retries"`
+	LeaseLosses int64  `json:"leaseLosses"`
 }
 
 // proved says that the run showed what it promises.
@@ -54,6 +68,12 @@ func (r *run) conclude(f *found, v *verdict, took time.Duration) {
 		}
 		s.Retries += m.Failures
 		s.LeaseLosses += m.LeaseLosses
+	}
+	s.Groups = map[string]GroupSummary{}
+	for name, g := range f.Groups {
+		s.Groups[name] = GroupSummary{g.Checkpoint, g.Tail, g.Runs, r.maxRuns[name], len(g.Trail), g.Retries, g.LeaseLosses}
+		s.Retries += g.Retries
+		s.LeaseLosses += g.LeaseLosses
 	}
 	s.Lost, s.RepeatedEffects, s.Wrong = sum.lost, sum.repeated, sum.wrong
 	s.CheckFindings = len(f.Findings)
@@ -85,6 +105,9 @@ func (r *run) render(v *verdict) string {
 	s := &r.summary
 	w := table.NewWriter()
 	w.SetStyle(table.StyleLight)
+	if r.options.Plain || r.options.Terminal && !unicodeTerminal() {
+		w.SetStyle(table.StyleDefault)
+	}
 	w.Style().Format.Header = text.FormatDefault
 	w.AppendHeader(table.Row{"from the input, read back by a fresh process", "expected", "found", "lost", "repeated", "wrong"})
 	var columns []table.ColumnConfig
@@ -97,10 +120,14 @@ func (r *run) render(v *verdict) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n\n", w.Render())
-	fmt.Fprintf(&b, "killed %d times; %d repeated batches answered by their receipts; %d attempts given back and retried;\n",
-		s.Kills, s.ReplayedReceipts, s.Retries)
-	fmt.Fprintf(&b, "%d leases ran out; %d workers came back after their lease and changed nothing; check of the store: %d findings\n",
-		s.LeaseLosses, s.LateRefused, s.CheckFindings)
+	fmt.Fprintf(&b, "killed %s, %d of them with gaps in a group; %d repeated batches answered by their receipts;\n",
+		many(int64(s.Kills), "time"), s.KillsInGaps, s.ReplayedReceipts)
+	fmt.Fprintf(&b, "%d attempts given back and retried; %d leases renewed; %d leases ran out;\n", s.Retries, s.Renewals, s.LeaseLosses)
+	fmt.Fprintf(&b, "%d workers came back after their lease and changed nothing; check of the store: %d findings\n", s.LateRefused, s.CheckFindings)
+	for i := range groups {
+		g := s.Groups[groups[i].name]
+		fmt.Fprintf(&b, "group %s: checkpoint %d of %d, %s left, up to %d on the way\n", groups[i].name, g.Checkpoint, g.Tail, many(g.GapRuns, "gap"), g.MaxGapRuns)
+	}
 	for _, p := range s.Problems {
 		fmt.Fprintf(&b, "  %s\n", p)
 	}
@@ -110,8 +137,10 @@ func (r *run) render(v *verdict) string {
 		fmt.Fprintf(&b, "\nNOT as it must be: %d lost, %d repeated, %d wrong. Repeat it with --seed %d.\n", s.Lost, s.RepeatedEffects, s.Wrong, s.Seed)
 	}
 	if s.Dir != "" {
-		fmt.Fprintf(&b, "\nThe store is in %s. Look at it, for example:\n  keyload documents list --dir %s --collection %s\n  keyload queues status --dir %s --queue %s\n",
-			s.Dir, s.Dir, repositories, s.Dir, queue)
+		look := r.options.Suggest
+		fmt.Fprintf(&b, "\nThe store is in %s. Look at it, for example:\n  %s\n  %s\n  %s\n", s.Dir,
+			look("documents", "list", repositories, "--dir", s.Dir), look("queues", "status", queue, "--dir", s.Dir),
+			look("subscriptions", "status", topic, groups[0].name, "--dir", s.Dir))
 	}
 	return b.String()
 }
