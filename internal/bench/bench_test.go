@@ -18,6 +18,8 @@ func BenchmarkB1(b *testing.B)       { embedded(b, "B1") }
 func BenchmarkB64(b *testing.B)      { embedded(b, "B64") }
 func BenchmarkB16x100(b *testing.B)  { embedded(b, "B16x100") }
 func BenchmarkD(b *testing.B)        { embedded(b, "D") }
+func BenchmarkDG(b *testing.B)       { embedded(b, "DG") }
+func BenchmarkE(b *testing.B)        { embedded(b, "E") }
 
 // embedded does b.N cycles and reports what one message costs.
 func embedded(b *testing.B, workload string) {

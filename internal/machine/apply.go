@@ -35,7 +35,9 @@ type Config struct {
 
 // recentTables hold rows that are usually read again soon after they were
 // written: a message is received and acknowledged, a lease ends.
-var recentTables = []byte{byte(table.Message), byte(table.MessageBody), byte(table.Lease)}
+var recentTables = []byte{
+	byte(table.Message), byte(table.MessageBody), byte(table.Lease), byte(table.GroupRow), byte(table.GroupLease), byte(table.GroupRunEnd),
+}
 
 // New opens the machine of a shard where its last committed entry left it.
 func New(store *kv.Store, cfg Config) (*Machine, error) {

@@ -60,4 +60,5 @@ const (
 	GroupKeyed      ID = 86 // group: unfinished positions by ordering key
 	GroupDead       ID = 87 // group: dead letters with their events
 	GroupSkip       ID = 88 // group: the last skips
+	GroupRunEnd     ID = 89 // group: gap runs by their last position
 )

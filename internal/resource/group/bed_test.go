@@ -65,6 +65,7 @@ type bed struct {
 	resources map[string]*api.Resource
 	hints     map[string]int // wake-ups of the last command
 	replayed  bool           // the last command was answered from its receipt
+	committed int            // bytes that the last entry wrote
 	broken    bool           // the test broke the store on purpose
 }
 
@@ -148,6 +149,19 @@ func (b *bed) crash(percent int, seed uint64) {
 	b.open()
 }
 
+// powerLoss takes the power after a command was applied and before it is known to
+// be on disk.
+func (b *bed) powerLoss(cmd machine.Command, percent int) {
+	b.t.Helper()
+	_, _, pending, err := b.m.Apply(&machine.Entry{At: b.now, Seed: b.seed, Epoch: 1, Commands: []machine.Command{cmd}})
+	b.must(err)
+	after := b.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(b.ids), 2))})
+	b.must(pending.Wait())
+	b.close()
+	b.fs = after
+	b.open()
+}
+
 // write changes rows outside the log, as a fault or as the catalog would.
 func (b *bed) write(fn func(c *op.Ctx) error) {
 	b.t.Helper()
@@ -225,7 +239,7 @@ func call[Req, Resp any](b *bed, o api.Op[Req, Resp], in *Req) (*Resp, error) {
 	}
 	fingerprint, encoded, err := wire.Fingerprint(o.Number, &req)
 	b.must(err)
-	door := &op.Door{Tokens: b.sealer, Now: b.now}
+	door := b.door()
 	if h.Prepare != nil {
 		changed, err := h.Prepare(door, &req)
 		if err != nil {
@@ -236,11 +250,7 @@ func call[Req, Resp any](b *bed, o api.Op[Req, Resp], in *Req) (*Resp, error) {
 			b.must(err)
 		}
 	}
-	who := machine.Identity{
-		ID: uuid.MustParse(any(&req).(api.CommandRequest).GetCommandID()), Tenant: b.tenant, Principal: b.who,
-		Partition: b.place, Hash: partitions.Hash(b.place),
-	}
-	out := b.entry(machine.NewCommand(o.Operation, who, fingerprint, encoded, nil))
+	out := b.entry(machine.NewCommand(o.Operation, b.identity(any(&req).(api.CommandRequest)), fingerprint, encoded, nil))
 	b.replayed = out.Replayed
 	if out.Err != nil {
 		return nil, out.Err
@@ -249,6 +259,22 @@ func call[Req, Resp any](b *bed, o api.Op[Req, Resp], in *Req) (*Resp, error) {
 		b.must(h.Finish(door, &req, out.Response))
 	}
 	return out.Response.(*Resp), nil
+}
+
+func (b *bed) door() *op.Door { return &op.Door{Tokens: b.sealer, Now: b.now} }
+
+func (b *bed) identity(req api.CommandRequest) machine.Identity {
+	return machine.Identity{
+		ID: uuid.MustParse(req.GetCommandID()), Tenant: b.tenant, Principal: b.who, Partition: b.place, Hash: partitions.Hash(b.place),
+	}
+}
+
+// command is a command as the log has it.
+func (b *bed) command(o *api.Operation, req api.CommandRequest) machine.Command {
+	b.t.Helper()
+	fingerprint, encoded, err := wire.Fingerprint(o.Number, req)
+	b.must(err)
+	return machine.NewCommand(o, b.identity(req), fingerprint, encoded, nil)
 }
 
 // entry applies one command through the encoding of the log.
@@ -262,6 +288,7 @@ func (b *bed) entry(cmd machine.Command) machine.Outcome {
 	outs, hints, pending, err := b.m.Apply(e)
 	b.must(err)
 	b.must(pending.Wait())
+	b.committed = pending.Bytes
 	b.hints = map[string]int{}
 	for _, h := range hints {
 		b.hints[h.Key] += h.Count
@@ -401,3 +428,5 @@ func facts(err error) map[string]string {
 }
 
 func memFS() *vfs.MemFS { return vfs.NewMem() }
+
+func crashable() *vfs.MemFS { return vfs.NewCrashableMem() }

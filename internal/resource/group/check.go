@@ -28,6 +28,7 @@ type tally struct {
 	deadBytes  int64
 	matched    int64
 	runs       int64
+	runEnds    int64
 	next       uint64 // the position that the next row must begin at
 	afterRun   bool
 	broken     bool // the rows are not without gaps
@@ -42,7 +43,7 @@ type tally struct {
 // check verifies the invariants of quality §1 that concern groups.
 func check(a *op.Audit) error {
 	x := &auditor{Audit: a, groups: map[ref]*tally{}}
-	for _, step := range []func() error{x.definitions, x.window, x.deadLetters, x.readies, x.waits, x.leases, x.keyed, x.strays, x.compare} {
+	for _, step := range []func() error{x.definitions, x.window, x.deadLetters, x.readies, x.waits, x.leases, x.keyed, x.runEnds, x.strays, x.compare} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -253,6 +254,21 @@ func (x *auditor) keyed() error {
 		r, ok, err := rows.Get(x.R, rowKey{k.Ref, k.Position})
 		if err == nil && (!ok || r.isRun() || r.Key != k.Key) {
 			x.Report("index", x.where(k.Ref), "the order of a key names %d, which is finished or of another key", k.Position)
+		}
+		return true, err
+	})
+}
+
+func (x *auditor) runEnds() error {
+	return runEnds.Scan(x.R, shardRange(x.Space.Shard), func(k rowKey, start *runStart) (bool, error) {
+		t := x.of(k.Ref, runEnds.Name)
+		if t == nil {
+			return true, nil
+		}
+		t.runEnds++
+		r, ok, err := rows.Get(x.R, rowKey{k.Ref, start.Position})
+		if err == nil && (!ok || !r.isRun() || r.End != k.Position) {
+			x.Report("index", x.where(k.Ref), "the end of a gap run at %d names %d, where none with that end begins", k.Position, start.Position)
 		}
 		return true, err
 	})

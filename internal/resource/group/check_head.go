@@ -34,6 +34,7 @@ func (x *auditor) counters(f ref, t *tally) {
 	same("dead letter bytes", h.DeadBytes, t.deadBytes)
 	same("matched positions", h.Matched, t.matched)
 	same("gap runs", h.Runs, t.runs)
+	same("ends of gap runs", h.Runs, t.runEnds)
 	same("rows of the order of keys", t.keysWanted, t.keyedRows)
 	same("ready entries", h.claimable(), t.ready[deadKind]+t.ready[windowKind])
 	for kind := range t.ready {

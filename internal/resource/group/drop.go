@@ -30,6 +30,7 @@ func drop(g *group) (finishedAhead int64, err error) {
 		append([]byte{byte(table.GroupRow)}, prefix...),
 		append(append([]byte{byte(table.GroupReady)}, prefix...), windowKind),
 		append([]byte{byte(table.GroupKeyed)}, prefix...),
+		append([]byte{byte(table.GroupRunEnd)}, prefix...),
 	} {
 		if err := removeAll(g.c.Tx, p); err != nil {
 			return 0, err

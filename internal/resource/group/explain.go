@@ -138,6 +138,8 @@ func (x *explainer) explainRow(at uint64, r *row) {
 	case r.State == leased && r.Until > x.v.Now:
 		out.Until = api.Time(r.Until)
 		x.say(s, "leased", "completing the delivery", "A worker holds it since %s.", api.Time(r.First))
+	case r.State == leased:
+		x.say(s, "lease_over", "subscriptions.receive", "Its lease ended at %s; the next receive or tick gives it back.", api.Time(r.Until))
 	case r.State == blocked:
 		x.say(s, string(api.ReasonKeyBlocked), "finishing the older position", "An older event of the same ordering key is unfinished.")
 	case r.State == held:

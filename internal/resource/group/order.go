@@ -36,9 +36,8 @@ const maxKeyBytes = 256
 
 // oldest is the lowest unfinished position of an ordering key in the window.
 func oldest(g *group, key string) (position uint64, ok bool, err error) {
-	prefix := appendOrder(nil, orderKey{g.ref, key, 0})
-	prefix = prefix[:len(prefix)-8]
-	err = keyed.Scan(g.c.Tx, table.Range{Prefix: prefix}, func(k orderKey, _ *table.None) (bool, error) {
+	from := appendOrder(nil, orderKey{g.ref, key, g.head.Checkpoint + 1})
+	err = keyed.Scan(g.c.Tx, table.Range{Prefix: from[:len(from)-8], From: from}, func(k orderKey, _ *table.None) (bool, error) {
 		position, ok = k.Position, true
 		return false, nil
 	})

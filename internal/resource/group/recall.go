@@ -1,20 +1,25 @@
 package group
 
 import (
+	"strconv"
+
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/token"
 )
 
-// keepReceive is what a receive's receipt stores: which leases were given. The
-// rest is rendered again from the source, while the leases last.
+// keepReceive is what a receive's receipt stores: which leases were given, and in
+// the place of the tokens the number of the group, since the next one of its name
+// gives the same leases. The rest is rendered again from the source, while the
+// leases last.
 func keepReceive(r *api.SubscriptionsReceiveResponse) *api.SubscriptionsReceiveResponse {
 	kept := *r
 	kept.Deliveries = make([]api.GroupDelivery, len(r.Deliveries))
 	for i := range r.Deliveries {
 		d := &r.Deliveries[i]
-		kept.Deliveries[i] = api.GroupDelivery{LeaseVersion: d.LeaseVersion, Redriven: d.Redriven}
+		c, _ := readClaims([]byte(d.Token))
+		kept.Deliveries[i] = api.GroupDelivery{LeaseVersion: d.LeaseVersion, Redriven: d.Redriven, Token: strconv.FormatUint(c.id, 10)}
 		kept.Deliveries[i].Event.Position = d.Event.Position
 	}
 	return &kept
@@ -36,6 +41,9 @@ func recallReceive(c *op.Ctx, req *api.SubscriptionsReceiveRequest, resp *api.Su
 	}
 	who := holder(g)
 	for i := range resp.Deliveries {
+		if resp.Deliveries[i].Token != strconv.FormatUint(g.ref.ID, 10) {
+			return fault.New(fault.TokenInvalidated, "other_group", "the group that gave these deliveries was deleted; receive again")
+		}
 		if err := recall(g, &resp.Deliveries[i], show, &who); err != nil {
 			return err
 		}

@@ -76,11 +76,10 @@ func windowRows(v *op.View, n name, f ref, h *head, src *source.Head, limit int6
 		return out, nil
 	}
 	var batches []timeKey
-	from := appendRow(nil, rowKey{f, h.Checkpoint + 1})
-	err := rows.Scan(v.R, table.Range{Prefix: f.append(nil), From: from}, func(k rowKey, r *row) (bool, error) {
-		out = append(out, rowInfo(v.Now, k.Position, r))
+	err := eachRow(&v.Scope, f, h, func(position uint64, r *row) bool {
+		out = append(out, rowInfo(v.Now, position, r))
 		batches = append(batches, timeKey{f, r.Until, r.Batch})
-		return int64(len(out)) < limit, nil
+		return int64(len(out)) < limit
 	})
 	if err != nil {
 		return nil, err

@@ -16,8 +16,9 @@ import (
 //	                       delete n ready, put n rows, one lease row
 //	ack of n               get n rows, and per lease they are of one lease row ·
 //	                       delete n rows, write or delete the lease rows · per
-//	                       stretch of adjacent positions: get the row after it and,
-//	                       while there are runs, the one before it; write one run
+//	                       stretch of adjacent positions, while there are runs: get
+//	                       the row after it, the run end before it and that run;
+//	                       write one run and its end
 //	nack, release          get row, lease row · put row, one waiting or ready entry
 //	renew                  get row, lease row · put row · one lease row a deadline
 //	status of r rows       r rows, one event
@@ -147,6 +148,25 @@ var rows = table.Table[rowKey, row]{
 	Key: appendRow, ParseKey: readRow, Encode: encodeRow, Decode: decodeRow,
 }
 
+// runEnds finds a run by its last position: its value is the first one. With the
+// key of rows, both neighbours of a position are found without walking over what
+// lies between, which was deleted.
+var runEnds = table.Table[rowKey, runStart]{
+	ID: table.GroupRunEnd, Name: "groupRunEnd",
+	Key: appendRow, ParseKey: readRow,
+	Encode: func(dst []byte, v *runStart) []byte {
+		return codec.AppendUvarint(append(dst, recordVersion), v.Position)
+	},
+	Decode: func(b []byte, v *runStart) error {
+		r := codec.NewReader(b)
+		r.Version(recordVersion)
+		v.Position = r.Uvarint()
+		return r.End()
+	},
+}
+
+type runStart struct{ Position uint64 }
+
 // deads are the dead letters with a copy of their events, redriven ones until
 // they are acknowledged.
 var deads = table.Table[rowKey, deadLetter]{
@@ -179,6 +199,6 @@ var skips = table.Table[rowKey, skip]{
 func Tables() []table.Info {
 	return []table.Info{
 		definitions.Info(), heads.Info(), rows.Info(), deads.Info(), readies.Info(), waits.Info(),
-		keyed.Info(), leases.Info(), skips.Info(),
+		keyed.Info(), leases.Info(), skips.Info(), runEnds.Info(),
 	}
 }

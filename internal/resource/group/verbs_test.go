@@ -11,7 +11,9 @@ import (
 
 // What tests say to a group.
 
-func (b *bed) news() api.SourceRef { return api.SourceRef{Partition: b.place, Resource: "news"} }
+func (b *bed) news() api.SourceRef {
+	return api.SourceRef{Partition: b.place, Resource: "news", Kind: api.SourceTopic, Generation: 1}
+}
 
 func (b *bed) stream(id string) api.SourceRef {
 	return api.SourceRef{Partition: b.place, Resource: "streams", Kind: api.SourceStream, StreamID: id}

@@ -74,85 +74,106 @@ func join(all []stretch) []stretch {
 // to its neighbours.
 func (g *group) insert(s stretch) error {
 	h := &g.head
-	next, err := g.runAt(s.To + 1)
+	followed, err := g.joinNext(&s)
 	if err != nil {
 		return err
 	}
-	if next != nil {
-		rows.Delete(g.c.Tx, rowKey{g.ref, s.To + 1})
-		h.Runs--
-		s.To = next.End
-		s.Matched += next.Matched
-	}
 	if s.From == h.Checkpoint+1 {
+		if followed {
+			runEnds.Delete(g.c.Tx, rowKey{g.ref, s.To})
+		}
 		h.Checkpoint = s.To
 		h.Matched -= int64(s.Matched)
 		h.PassedBelow += s.To - s.From + 1 - s.Matched
 		return nil
 	}
-	from, run, err := g.runBefore(s.From)
-	if err != nil {
+	if err := g.joinLast(&s); err != nil {
 		return err
 	}
-	if run != nil && run.End+1 == s.From {
-		s.From = from
-		s.Matched += run.Matched
-	} else {
-		h.Runs++
-	}
+	h.Runs++
 	rows.Put(g.c.Tx, rowKey{g.ref, s.From}, &row{End: s.To, Matched: s.Matched})
+	runEnds.Put(g.c.Tx, rowKey{g.ref, s.To}, &runStart{s.From})
 	return nil
 }
 
-// runAt is the run that begins at a position; nil when none does.
-func (g *group) runAt(position uint64) (*row, error) {
+// joinNext takes the run that follows a stretch into it. The end of that run is
+// the stretch's then: insert writes it anew or deletes it.
+func (g *group) joinNext(s *stretch) (followed bool, err error) {
 	if g.head.Runs == 0 {
-		return nil, nil
-	}
-	r, ok, err := rows.Get(g.c.Tx, rowKey{g.ref, position})
-	if err != nil || !ok || !r.isRun() {
-		return nil, err
-	}
-	return &r, nil
-}
-
-// runBefore is the last row before a position if that is a run.
-func (g *group) runBefore(position uint64) (from uint64, run *row, err error) {
-	if g.head.Runs == 0 {
-		return 0, nil, nil
-	}
-	return lastBefore(&g.c.Scope, g.ref, position)
-}
-
-func lastBefore(s *op.Scope, f ref, position uint64) (from uint64, run *row, err error) {
-	rg := table.Range{Prefix: f.append(nil), From: appendRow(nil, rowKey{f, position}), Reverse: true}
-	err = rows.Scan(s.R, rg, func(k rowKey, r *row) (bool, error) {
-		if r.isRun() {
-			from, run = k.Position, r
-		}
 		return false, nil
-	})
-	return from, run, err
+	}
+	k := rowKey{g.ref, s.To + 1}
+	r, ok, err := rows.Get(g.c.Tx, k)
+	if err != nil || !ok || !r.isRun() {
+		return false, err
+	}
+	rows.Delete(g.c.Tx, k)
+	g.head.Runs--
+	s.To = r.End
+	s.Matched += r.Matched
+	return true, nil
 }
 
-// first is the first row of the window: the lowest unfinished position. ok is
-// false when the window is empty.
+// joinLast does so with the run that ends before a stretch. insert writes its row,
+// with the first position of both, anew.
+func (g *group) joinLast(s *stretch) error {
+	if g.head.Runs == 0 {
+		return nil
+	}
+	end := rowKey{g.ref, s.From - 1}
+	start, ok, err := runEnds.Get(g.c.Tx, end)
+	if err != nil || !ok {
+		return err
+	}
+	k := rowKey{g.ref, start.Position}
+	r, ok, err := rows.Get(g.c.Tx, k)
+	if err == nil && (!ok || !r.isRun() || r.End != end.Position) {
+		err = windowDamage(k)
+	}
+	if err != nil {
+		return err
+	}
+	runEnds.Delete(g.c.Tx, end)
+	g.head.Runs--
+	s.From = start.Position
+	s.Matched += r.Matched
+	return nil
+}
+
+// first is the first row of the window: the lowest unfinished position, which
+// follows the checkpoint. ok is false when the window is empty.
 func first(s *op.Scope, f ref, h *head) (position uint64, e entry, ok bool, err error) {
 	if h.rows() == 0 {
 		return 0, e, false, nil
 	}
-	from := appendRow(nil, rowKey{f, h.Checkpoint + 1})
-	err = rows.Scan(s.R, table.Range{Prefix: f.append(nil), From: from}, func(k rowKey, r *row) (bool, error) {
-		if r.isRun() {
-			return false, windowDamage(k)
-		}
-		position, e, ok = k.Position, r.entry, true
-		return false, nil
-	})
-	if err == nil && !ok {
-		err = windowDamage(rowKey{f, h.Checkpoint + 1})
+	k := rowKey{f, h.Checkpoint + 1}
+	r, ok, err := rows.Get(s.R, k)
+	if err == nil && (!ok || r.isRun()) {
+		err = windowDamage(k)
 	}
-	return position, e, ok, err
+	return k.Position, r.entry, ok, err
+}
+
+// eachRow calls fn for the rows of the window in order until it says stop. Each
+// row tells where the next one is, so nothing is walked over that was deleted.
+func eachRow(s *op.Scope, f ref, h *head, fn func(position uint64, r *row) (more bool)) error {
+	for at := h.Checkpoint + 1; at <= h.Issued; {
+		k := rowKey{f, at}
+		r, ok, err := rows.Get(s.R, k)
+		if err == nil && (!ok || r.isRun() && r.End < at) {
+			err = windowDamage(k)
+		}
+		if err != nil {
+			return err
+		}
+		if !fn(at, &r) {
+			return nil
+		}
+		if at++; r.isRun() {
+			at = r.End + 1
+		}
+	}
+	return nil
 }
 
 func windowDamage(k rowKey) error {
