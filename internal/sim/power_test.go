@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -50,12 +51,14 @@ type history struct {
 
 	mu       sync.Mutex
 	answered map[string]uint64 // command id to the position its receipt named
+	// processed are the positions that the group's worker was told it finished.
+	processed map[uint64]bool
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
 	return &history{
 		t: t, rng: rand.New(rand.NewPCG(seed, 7)), mem: vfs.NewCrashableMem(),
-		lane: api.LaneRef{Queue: "jobs"}, answered: map[string]uint64{},
+		lane: api.LaneRef{Queue: "jobs"}, answered: map[string]uint64{}, processed: map[uint64]bool{},
 	}
 }
 
@@ -101,10 +104,15 @@ func (h *history) run() {
 		_, err := h.db.ConfigureResource(ctx, &api.ResourcesConfigureRequest{Name: name, Kind: kind})
 		h.must(err)
 	}
-	for _, c := range []string{"counts", "effects"} {
-		_, err := h.db.Commit(ctx, api.PartitionRef{}, keyload.Put(c, "all", map[string]int{"n": 0}))
-		h.must(err)
-	}
+	_, err := h.db.Commit(ctx, api.PartitionRef{},
+		keyload.Put("counts", "all", map[string]int{"n": 0}), keyload.Put("effects", "all", map[string]int{"n": 0}),
+		keyload.Put("effects", "followed", map[string]int{"n": 0}))
+	h.must(err)
+	// What is abandoned is tried again for as long as it takes.
+	_, err = h.db.ConfigureGroup(ctx, &api.SubscriptionsConfigureRequest{Group: follower, Definition: api.GroupDefinition{
+		Policy: api.GroupPolicy{MaxWindow: 16, MaxAttempts: 1000, Retry: api.RetryPolicy{BaseMillis: 10, MaxMillis: 50}},
+	}})
+	h.must(err)
 	for range crashes {
 		h.live(true)
 		h.check()
@@ -133,6 +141,7 @@ func (h *history) live(crash bool) {
 	}
 	for range 2 {
 		wg.Go(func() { h.work(ctx, 20, 40) })
+		wg.Go(func() { h.follow(ctx, 20, 40) })
 	}
 	if !crash {
 		wg.Wait()
@@ -146,12 +155,13 @@ func (h *history) live(crash bool) {
 	for id, position := range h.answered {
 		survive[id] = position
 	}
+	processed := maps.Clone(h.processed)
 	h.mu.Unlock()
 	after := h.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: h.rng.IntN(101), RNG: h.rng})
 	cancel()
 	wg.Wait()
 	h.must(h.db.Close())
-	h.mem, h.answered = after, survive
+	h.mem, h.answered, h.processed = after, survive, processed
 	h.open()
 }
 
@@ -216,9 +226,10 @@ func (h *history) stops(err error) bool {
 func (h *history) drain() {
 	for !h.t.Failed() {
 		h.work(context.Background(), writers*commands, 1500)
+		h.follow(context.Background(), writers*commands, 1500)
 		st, err := h.db.QueueStatus(context.Background(), h.lane)
 		h.must(err)
-		if st.StoredMessages == 0 {
+		if st.StoredMessages == 0 && h.caughtUp() {
 			return
 		}
 	}
@@ -252,6 +263,7 @@ func (h *history) count() {
 			h.t.Errorf("%s has %d events up to %d after %d commands", s.Resource, len(page.Events), page.Tail, want)
 		}
 	}
+	h.countFollowed(want)
 	st, err := h.db.QueueStatus(ctx, h.lane)
 	h.must(err)
 	if st.Totals.Enqueued != int64(want) || st.StoredMessages != 0 {
