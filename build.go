@@ -17,6 +17,22 @@ func Partition(tenant, database, domain, key string) api.PartitionRef {
 // Lane is client.Lane.
 func Lane(p api.PartitionRef, queue string) api.LaneRef { return client.Lane(p, queue) }
 
+// Topic is client.Topic.
+func Topic(p api.PartitionRef, topic string) api.SourceRef { return client.Topic(p, topic) }
+
+// Stream is client.Stream.
+func Stream(p api.PartitionRef, streamSet, streamID string) api.StreamRef {
+	return client.Stream(p, streamSet, streamID)
+}
+
+// StreamSource is client.StreamSource.
+func StreamSource(p api.PartitionRef, streamSet, streamID string) api.SourceRef {
+	return client.StreamSource(p, streamSet, streamID)
+}
+
+// Group is client.Group.
+func Group(source api.SourceRef, group string) api.GroupRef { return client.Group(source, group) }
+
 // Put is client.Put.
 func Put(collection, id string, document any) api.Mutation {
 	return client.Put(collection, id, document)
@@ -25,6 +41,11 @@ func Put(collection, id string, document any) api.Mutation {
 // PutAt is client.PutAt.
 func PutAt(collection, id string, revision uint64, document any) api.Mutation {
 	return client.PutAt(collection, id, revision, document)
+}
+
+// Patch is client.Patch.
+func Patch(collection, id string, patches ...api.Patch) api.Mutation {
+	return client.Patch(collection, id, patches...)
 }
 
 // Delete is client.Delete.
@@ -37,6 +58,11 @@ func Append(streamSet, streamID string, events ...api.Event) api.Mutation {
 
 // Publish is client.Publish.
 func Publish(topic string, events ...api.Event) api.Mutation { return client.Publish(topic, events...) }
+
+// PurgeTopic is client.PurgeTopic.
+func PurgeTopic(topic string, throughPosition uint64) api.Mutation {
+	return client.PurgeTopic(topic, throughPosition)
+}
 
 // Enqueue is client.Enqueue.
 func Enqueue(queue string, m api.Message) api.Mutation { return client.Enqueue(queue, m) }

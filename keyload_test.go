@@ -66,16 +66,22 @@ func TestTheConstructorsHereAreThoseOfTheClient(t *testing.T) {
 	p := keyload.Partition("t", "d", "o", "k")
 	e, m := keyload.Event("e", 1), keyload.Message(2)
 	for name, same := range map[string][2]any{
-		"Partition": {p, client.Partition("t", "d", "o", "k")},
-		"Lane":      {keyload.Lane(p, "q"), client.Lane(p, "q")},
-		"Put":       {keyload.Put("c", "i", map[string]int{}), client.Put("c", "i", map[string]int{})},
-		"PutAt":     {keyload.PutAt("c", "i", 3, map[string]int{}), client.PutAt("c", "i", 3, map[string]int{})},
-		"Delete":    {keyload.Delete("c", "i"), client.Delete("c", "i")},
-		"Append":    {keyload.Append("s", "i", e), client.Append("s", "i", e)},
-		"Publish":   {keyload.Publish("t", e), client.Publish("t", e)},
-		"Enqueue":   {keyload.Enqueue("q", m), client.Enqueue("q", m)},
-		"Event":     {e, client.Event("e", 1)},
-		"Message":   {m, client.Message(2)},
+		"Partition":    {p, client.Partition("t", "d", "o", "k")},
+		"Lane":         {keyload.Lane(p, "q"), client.Lane(p, "q")},
+		"Topic":        {keyload.Topic(p, "t"), client.Topic(p, "t")},
+		"Stream":       {keyload.Stream(p, "s", "i"), client.Stream(p, "s", "i")},
+		"StreamSource": {keyload.StreamSource(p, "s", "i"), client.StreamSource(p, "s", "i")},
+		"Group":        {keyload.Group(keyload.Topic(p, "t"), "g"), client.Group(client.Topic(p, "t"), "g")},
+		"Patch":        {keyload.Patch("c", "i", api.Patch{Path: "/a"}), client.Patch("c", "i", api.Patch{Path: "/a"})},
+		"PurgeTopic":   {keyload.PurgeTopic("t", 3), client.PurgeTopic("t", 3)},
+		"Put":          {keyload.Put("c", "i", map[string]int{}), client.Put("c", "i", map[string]int{})},
+		"PutAt":        {keyload.PutAt("c", "i", 3, map[string]int{}), client.PutAt("c", "i", 3, map[string]int{})},
+		"Delete":       {keyload.Delete("c", "i"), client.Delete("c", "i")},
+		"Append":       {keyload.Append("s", "i", e), client.Append("s", "i", e)},
+		"Publish":      {keyload.Publish("t", e), client.Publish("t", e)},
+		"Enqueue":      {keyload.Enqueue("q", m), client.Enqueue("q", m)},
+		"Event":        {e, client.Event("e", 1)},
+		"Message":      {m, client.Message(2)},
 	} {
 		if !reflect.DeepEqual(same[0], same[1]) {
 			t.Errorf("%s: %+v, the client's is %+v", name, same[0], same[1])

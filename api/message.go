@@ -90,7 +90,7 @@ type MessageInfo struct {
 	NotBefore          Time              `json:"notBefore,omitzero" cbor:"16,keyasint,omitempty" doc:"not delivered before this instant"`
 	ExpiresAt          Time              `json:"expiresAt,omitzero" cbor:"17,keyasint,omitempty" doc:"not delivered from this instant on"`
 	LeaseOwner         string            `json:"leaseOwner,omitzero" cbor:"18,keyasint,omitempty" doc:"principal that holds the lease"`
-	SessionID          string            `json:"sessionId,omitzero" cbor:"19,keyasint,omitempty" doc:"worker session that holds the lease"`
+	SessionID          string            `json:"sessionId,omitzero" cbor:"19,keyasint,omitempty" doc:"the name that the holder of the lease gave itself when it asked"`
 	LeaseUntil         Time              `json:"leaseUntil,omitzero" cbor:"20,keyasint,omitempty" doc:"deadline of the lease"`
 	FirstLeasedAt      Time              `json:"firstLeasedAt,omitzero" cbor:"21,keyasint,omitempty" doc:"first claim of the current holder"`
 	FinishedAt         Time              `json:"finishedAt,omitzero" cbor:"22,keyasint,omitempty" doc:"when the message reached a final state"`

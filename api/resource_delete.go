@@ -23,7 +23,7 @@ type ResourcesDeleteRequest struct {
 	Tenant          string `json:"tenant,omitzero" cbor:"2,keyasint,omitempty" default:"default" format:"identifier" doc:"tenant of the resource"`
 	Database        string `json:"database,omitzero" cbor:"3,keyasint,omitempty" default:"main" format:"identifier" doc:"database of the resource"`
 	Name            string `json:"name" cbor:"4,keyasint" format:"identifier" doc:"name within the database"`
-	Purge           bool   `json:"purge,omitzero" cbor:"5,keyasint,omitempty" doc:"remove what the resource holds too"`
+	Purge           bool   `json:"purge,omitzero" cbor:"5,keyasint,omitempty" doc:"remove what the resource holds too: of a topic or stream set also its subscription groups, with what they have not finished"`
 	ExpectedVersion uint64 `json:"expectedVersion,omitzero" cbor:"6,keyasint,omitempty" minimum:"1" doc:"version the resource must have; not compared when absent"`
 	HoldsRows       bool   `json:"-" cbor:"7,keyasint,omitempty" doc:"whether any partition holds rows of it, filled by the door"`
 	Fence           uint64 `json:"-" cbor:"8,keyasint,omitempty" doc:"freeze under which the door looked, filled by the door"`

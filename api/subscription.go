@@ -124,7 +124,7 @@ type GroupDefinition struct {
 	DataPrincipal string      `json:"dataPrincipal,omitzero" cbor:"1,keyasint,omitempty" format:"identifier" doc:"principal of the tenant whose rights bound what any worker of the group is shown"`
 	Filter        GroupFilter `json:"filter,omitzero" cbor:"2,keyasint" doc:"which events the group delivers"`
 	Policy        GroupPolicy `json:"policy,omitzero" cbor:"3,keyasint" doc:"how it delivers"`
-	Start         GroupStart  `json:"start,omitzero" cbor:"4,keyasint,omitempty" default:"beginning" enum:"beginning,now,cursor" doc:"where a new group begins"`
+	Start         GroupStart  `json:"start,omitzero" cbor:"4,keyasint,omitempty" default:"beginning" enum:"beginning,now,cursor" doc:"where a new group begins; of no meaning for one that exists, and not part of its definition"`
 	Cursor        string      `json:"cursor,omitzero" cbor:"5,keyasint,omitempty" maxLength:"2048" doc:"start cursor: a cursor of the source"`
 }
 
@@ -164,7 +164,7 @@ const (
 
 // GroupState is where a group stands.
 type GroupState struct {
-	Generation     uint64 `json:"generation" cbor:"1,keyasint" doc:"rises with every seek and filter update"`
+	Generation     uint64 `json:"generation" cbor:"1,keyasint" doc:"rises with every seek and filter update; a group that is deleted and made again begins above those of the old one"`
 	OwnershipEpoch uint64 `json:"ownershipEpoch" cbor:"2,keyasint" doc:"rises whenever tokens given before stop to hold"`
 	Checkpoint     uint64 `json:"checkpoint" cbor:"3,keyasint" doc:"it and every position before it are finished"`
 	Issued         uint64 `json:"issued" cbor:"4,keyasint" doc:"highest position that was looked at"`
@@ -185,7 +185,7 @@ type WindowRow struct {
 	Failures    int64         `json:"failures,omitzero" cbor:"6,keyasint,omitempty" doc:"nacks so far"`
 	LeaseLosses int64         `json:"leaseLosses,omitzero" cbor:"7,keyasint,omitempty" doc:"leases that ran out so far"`
 	Holder      string        `json:"holder,omitzero" cbor:"8,keyasint,omitempty" doc:"principal that holds the lease"`
-	SessionID   string        `json:"sessionId,omitzero" cbor:"9,keyasint,omitempty" doc:"worker session of the lease"`
+	SessionID   string        `json:"sessionId,omitzero" cbor:"9,keyasint,omitempty" doc:"the name that the holder of the lease gave itself when it asked"`
 	LeaseUntil  Time          `json:"leaseUntil,omitzero" cbor:"10,keyasint,omitempty" doc:"end of the lease"`
 	NotBefore   Time          `json:"notBefore,omitzero" cbor:"11,keyasint,omitempty" doc:"when the next attempt is due"`
 	LastFailure string        `json:"lastFailure,omitzero" cbor:"12,keyasint,omitempty" doc:"why the last attempt failed"`

@@ -12,7 +12,7 @@ var SubscriptionsDelete = Define[SubscriptionsDeleteRequest, SubscriptionsDelete
 type SubscriptionsDeleteRequest struct {
 	CommandID string   `json:"commandId" cbor:"1,keyasint" format:"uuid" doc:"your stable identity of this write"`
 	Group     GroupRef `json:"group" cbor:"2,keyasint" doc:"group and its source"`
-	Confirm   uint64   `json:"confirm" cbor:"3,keyasint" doc:"the group's checkpoint"`
+	Confirm   *uint64  `json:"confirm" cbor:"3,keyasint" doc:"the group's checkpoint; also where that is 0"`
 }
 
 // SubscriptionsDeleteResponse is what was removed.

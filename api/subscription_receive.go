@@ -18,7 +18,7 @@ type SubscriptionsReceiveRequest struct {
 	MaxBytes           int64    `json:"maxBytes,omitzero" cbor:"4,keyasint,omitempty" default:"1048576" minimum:"1" maximum:"8388608" doc:"most bytes to claim"`
 	LeaseSeconds       int64    `json:"leaseSeconds,omitzero" cbor:"5,keyasint,omitempty" default:"30" minimum:"1" maximum:"43200" doc:"how long the events are held; the group's policy may allow less"`
 	WaitMillis         int64    `json:"waitMillis,omitzero" cbor:"6,keyasint,omitempty" minimum:"0" maximum:"20000" doc:"how long to wait for the first event"`
-	SessionID          string   `json:"sessionId,omitzero" cbor:"7,keyasint,omitempty" format:"identifier" doc:"worker session the leases belong to"`
+	SessionID          string   `json:"sessionId,omitzero" cbor:"7,keyasint,omitempty" format:"identifier" doc:"your name for the worker that asks; the group's status shows it with the lease, nothing else depends on it"`
 	ExpectedGeneration uint64   `json:"expectedGeneration,omitzero" cbor:"8,keyasint,omitempty" minimum:"1" doc:"only deliver while the group is at this generation: a worker written for one filter gets nothing of another"`
 }
 

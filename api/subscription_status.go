@@ -17,9 +17,9 @@ type SubscriptionsStatusRequest struct {
 
 // GroupCounts is how many positions above the checkpoint are in each state.
 type GroupCounts struct {
-	Ready           int64 `json:"ready" cbor:"1,keyasint" doc:"positions that may be claimed again"`
+	Ready           int64 `json:"ready" cbor:"1,keyasint" doc:"positions that may be claimed again, redriven dead letters included"`
 	Leased          int64 `json:"leased" cbor:"2,keyasint" doc:"positions held by workers, redriven dead letters included"`
-	Waiting         int64 `json:"waiting" cbor:"3,keyasint" doc:"positions that wait for their next attempt"`
+	Waiting         int64 `json:"waiting" cbor:"3,keyasint" doc:"positions that wait for their next attempt, redriven dead letters included"`
 	Blocked         int64 `json:"blocked" cbor:"4,keyasint" doc:"positions that wait for an older one of their key"`
 	Held            int64 `json:"held" cbor:"5,keyasint" doc:"positions that wait for a person"`
 	Matched         int64 `json:"matched" cbor:"6,keyasint" doc:"positions that count toward maxWindow, finished or not"`
@@ -49,7 +49,7 @@ type SubscriptionsStatusResponse struct {
 	Counts           GroupCounts       `json:"counts" cbor:"4,keyasint" doc:"positions per state"`
 	Window           []WindowRow       `json:"window" cbor:"5,keyasint" doc:"the first rows of the window, lowest position first"`
 	OldestUnfinished *WindowRow        `json:"oldestUnfinished,omitzero" cbor:"6,keyasint,omitempty" doc:"the position that holds the checkpoint back"`
-	Reason           EmptyReason       `json:"reason,omitzero" cbor:"7,keyasint,omitempty" enum:"empty,scheduled,inFlightLimit,keyBlocked,windowFull,parkedHead,paused" doc:"why a receive would claim nothing now; absent when it would look for something"`
+	Reason           EmptyReason       `json:"reason,omitzero" cbor:"7,keyasint,omitempty" enum:"empty,scheduled,inFlightLimit,keyBlocked,windowFull,parkedHead,paused,dataPrincipal" doc:"why a receive would claim nothing now; absent when it would look for something"`
 	BlockedBy        uint64            `json:"blockedBy,omitzero" cbor:"8,keyasint,omitempty" doc:"the lowest unfinished position, when the window is full"`
 	NextDueAt        Time              `json:"nextDueAt,omitzero" cbor:"9,keyasint,omitempty" doc:"when the next retry or lease is due"`
 	PinnedBytes      int64             `json:"pinnedBytes" cbor:"10,keyasint" doc:"stored bytes of the retained events above the checkpoint"`
@@ -58,8 +58,11 @@ type SubscriptionsStatusResponse struct {
 	Skipped          []SkippedPosition `json:"skipped,omitempty" cbor:"13,keyasint,omitempty" doc:"the last skips"`
 }
 
-// ReasonPaused is why a paused group delivers nothing.
-const ReasonPaused EmptyReason = "paused"
+// Why a group delivers nothing to anybody; a receive is refused then.
+const (
+	ReasonPaused        EmptyReason = "paused"        // the group or its source is paused
+	ReasonDataPrincipal EmptyReason = "dataPrincipal" // the data principal is gone, or may not read the source
+)
 
 // TargetPartition is the source's partition.
 func (r *SubscriptionsStatusRequest) TargetPartition() PartitionRef { return r.Group.Source.Partition }

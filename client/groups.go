@@ -56,7 +56,7 @@ func (g Groups) SkipPosition(ctx context.Context, req *api.SubscriptionsSkipRequ
 
 // DeleteGroup removes a group; confirm is its checkpoint.
 func (g Groups) DeleteGroup(ctx context.Context, group api.GroupRef, confirm uint64) (*api.SubscriptionsDeleteResponse, error) {
-	return api.Call(ctx, g.doer, api.SubscriptionsDelete, &api.SubscriptionsDeleteRequest{Group: group, Confirm: confirm})
+	return api.Call(ctx, g.doer, api.SubscriptionsDelete, &api.SubscriptionsDeleteRequest{Group: group, Confirm: &confirm})
 }
 
 // GroupStatus reads where a group stands, with the first rows of its window; 0

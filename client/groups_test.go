@@ -13,9 +13,10 @@ func TestEveryCallOnGroupsReachesTheServer(t *testing.T) {
 	c, ctx := b.client(b.server.URL()), t.Context()
 	_, err := c.Commit(ctx, home, client.Publish("news", client.Event("Added", 1), client.Event("Added", 2), client.Event("Added", 3), client.Event("Added", 4), client.Event("Added", 5)))
 	check(t, err)
-	g := api.GroupRef{Source: api.SourceRef{Resource: "news"}, Group: "audit"}
-	_, err = c.ConfigureGroup(ctx, &api.SubscriptionsConfigureRequest{Group: g})
+	g := client.Group(client.Topic(home, "news"), "audit")
+	made, err := c.ConfigureGroup(ctx, &api.SubscriptionsConfigureRequest{Group: g})
 	check(t, err)
+	generation := made.State.Generation
 	r, err := c.ReceiveEvents(ctx, &api.SubscriptionsReceiveRequest{Group: g, MaxEvents: 3})
 	check(t, err)
 	if len(r.Deliveries) != 3 {
@@ -38,13 +39,13 @@ func TestEveryCallOnGroupsReachesTheServer(t *testing.T) {
 	if !x.Deliverable || x.State != api.PositionPending {
 		t.Errorf("position 4: %+v", x)
 	}
-	_, err = c.SkipPosition(ctx, &api.SubscriptionsSkipRequest{Group: g, ExpectedGeneration: 1, Position: 4, Reason: "not for us"})
+	_, err = c.SkipPosition(ctx, &api.SubscriptionsSkipRequest{Group: g, ExpectedGeneration: generation, Position: 4, Reason: "not for us"})
 	check(t, err)
-	_, err = c.PauseGroup(ctx, g, 1)
+	_, err = c.PauseGroup(ctx, g, generation)
 	check(t, err)
-	_, err = c.SeekGroup(ctx, &api.SubscriptionsSeekRequest{Group: g, ExpectedGeneration: 1, To: api.SeekPosition, Position: 5})
+	_, err = c.SeekGroup(ctx, &api.SubscriptionsSeekRequest{Group: g, ExpectedGeneration: generation, To: api.SeekPosition, Position: 5})
 	check(t, err)
-	_, err = c.ResumeGroup(ctx, g, 2)
+	_, err = c.ResumeGroup(ctx, g, generation+1)
 	check(t, err)
 	s, err := c.GroupStatus(ctx, g, 0)
 	check(t, err)

@@ -21,7 +21,7 @@ import (
 // group makes a group of the topic news.
 func (b *bed) group(name string, p api.GroupPolicy) api.GroupRef {
 	b.t.Helper()
-	g := api.GroupRef{Source: api.SourceRef{Partition: b.lane.Partition, Resource: "news", Kind: api.SourceTopic, Generation: 1}, Group: name}
+	g := client.Group(client.Topic(b.lane.Partition, "news"), name)
 	_, err := api.Call(b.t.Context(), b.db, api.SubscriptionsConfigure, &api.SubscriptionsConfigureRequest{
 		Group: g, Definition: api.GroupDefinition{Policy: p},
 	})
@@ -144,11 +144,11 @@ func TestAWorkerOfOneGenerationGetsNothingOfAnother(t *testing.T) {
 		r := b.members(g, func(_ context.Context, tx *worker.Tx, e *worker.Event) error {
 			doneEvent(tx, e)
 			return nil
-		}, worker.Options{ExpectedGeneration: 1})
+		}, worker.Options{ExpectedGeneration: b.groupStatus(g).State.Generation})
 		b.until("all are handled", b.reached(g, 3))
 		b.seek(g)
 		<-r.ended
-		is(t, r.err, fault.TokenInvalidated, "generation_changed")
+		is(t, r.err, fault.RevisionConflict, "group_generation")
 		if s := b.groupStatus(g); s.Totals.Delivered != 3 || len(b.effects()) != 3 {
 			t.Errorf("%+v", s.Totals)
 		}
@@ -303,7 +303,7 @@ func TestAWorkerBehindABlockedPositionHoldsNoMoreThanTheWindow(t *testing.T) {
 func TestAPausedGroupIsWaitedForAndADeletedOneEndsRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bed) {
 		g := b.group("mail", api.GroupPolicy{})
-		_, err := api.Call(t.Context(), b.db, api.SubscriptionsPause, &api.SubscriptionsPauseRequest{Group: g, ExpectedGeneration: 1})
+		_, err := api.Call(t.Context(), b.db, api.SubscriptionsPause, &api.SubscriptionsPauseRequest{Group: g, ExpectedGeneration: b.groupStatus(g).State.Generation})
 		check(t, err)
 		b.publish(1)
 		var told errorsOf
@@ -316,10 +316,10 @@ func TestAPausedGroupIsWaitedForAndADeletedOneEndsRun(t *testing.T) {
 		if len(told.all()) != 0 || b.groupStatus(g).Totals.Delivered != 0 {
 			t.Errorf("told %v", told.all())
 		}
-		_, err = api.Call(t.Context(), b.db, api.SubscriptionsResume, &api.SubscriptionsResumeRequest{Group: g, ExpectedGeneration: 1})
+		_, err = api.Call(t.Context(), b.db, api.SubscriptionsResume, &api.SubscriptionsResumeRequest{Group: g, ExpectedGeneration: b.groupStatus(g).State.Generation})
 		check(t, err)
 		b.until("it is handled", b.reached(g, 1))
-		_, err = api.Call(t.Context(), b.db, api.SubscriptionsDelete, &api.SubscriptionsDeleteRequest{Group: g, Confirm: 1})
+		_, err = api.Call(t.Context(), b.db, api.SubscriptionsDelete, &api.SubscriptionsDeleteRequest{Group: g, Confirm: new(uint64(1))})
 		check(t, err)
 		<-r.ended
 		is(t, r.err, fault.NotFound, "unknown_group")

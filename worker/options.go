@@ -38,8 +38,8 @@ type Options struct {
 	// SessionID is what inspection shows as the holder of the leases; empty is a
 	// new one for every Run. It is a name for people: leases do not depend on it.
 	SessionID string
-	// ExpectedGeneration, of a group, ends Run with TokenInvalidated (reason
-	// generation_changed) when the group is at another generation: a handler
+	// ExpectedGeneration, of a group, ends Run with RevisionConflict (reason
+	// group_generation) when the group is at another generation: a handler
 	// written for one filter gets nothing of another. 0 takes any.
 	ExpectedGeneration uint64
 	// Tracing makes OpenTelemetry spans, one for each attempt, linked to the

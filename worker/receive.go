@@ -36,7 +36,7 @@ func (r *run) receive(ctx context.Context) error {
 			v.reclaim()
 			return nil
 		}
-		if v.req.id == "" {
+		if v.req.id == "" || v.over() {
 			v.req = request{id: api.NewCommandID(), n: min(v.free, callItems), sent: time.Now()}
 		}
 		began := time.Now()
@@ -79,9 +79,13 @@ func (v *receiver) takeSlots(ctx context.Context) {
 	}
 }
 
-// ask sends the request once.
+// over says that leases that count from the sending of the request have ended:
+// whatever another attempt gave could not start.
+func (v *receiver) over() bool { return time.Since(v.req.sent) >= v.Lease }
+
+// ask sends the request once. It waits no longer than what comes can start.
 func (v *receiver) ask(ctx context.Context) ([]parcel, error) {
-	ctx, cancel := context.WithTimeout(ctx, v.wait()+v.attempt())
+	ctx, cancel := context.WithTimeout(ctx, min(v.wait()+v.attempt(), v.Lease-time.Since(v.req.sent)))
 	defer cancel()
 	parcels, err := v.source.receive(ctx, v.req.id, v.req.n)
 	v.req.unknown = v.req.unknown || fault.CodeOf(err) == fault.UnknownWriteOutcome
@@ -147,7 +151,7 @@ func (v *receiver) failed(err error) (wait time.Duration, fatal bool) {
 // nextRequest makes room for another request, unless an attempt of this one may
 // have claimed something: the same id finds that, until the leases end.
 func (v *receiver) nextRequest() {
-	if !v.req.unknown || time.Since(v.req.sent) >= v.Lease {
+	if !v.req.unknown || v.over() {
 		v.req = request{}
 	}
 }

@@ -117,10 +117,18 @@ func TestAReceiveWhoseAnswerIsLostIsRepeatedAndGivesTheSameDeliveries(t *testing
 func TestAReceiveIsGivenUpWhenItsLeasesHaveEnded(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		inBubble(t, func(t *testing.T, b *bed) {
-			b.retryEvery(time.Second, 5)
+			// Each lease that nobody learns of counts as lost. In this time there are
+			// seven of them at most, and they must not use up the attempts.
+			b.retryEvery(time.Second, 100)
 			b.enqueue(1)
-			b.road.set(func(_ context.Context, o *api.Operation, _ any, ahead func() error) error {
-				if arrives {
+			var healed atomic.Bool
+			var released atomic.Int64
+			b.road.set(func(_ context.Context, _ *api.Operation, req any, ahead func() error) error {
+				released.Add(releases(req))
+				switch {
+				case healed.Load():
+					return ahead()
+				case arrives:
 					_ = ahead()
 				}
 				return lostAnswer()
@@ -130,15 +138,63 @@ func TestAReceiveIsGivenUpWhenItsLeasesHaveEnded(t *testing.T) {
 				return nil
 			}, worker.Options{Lease: 10 * time.Second})
 			pass(65 * time.Second)
-			b.road.set(nil)
+			healed.Store(true)
 			b.until("it is handled", b.emptied)
 			check(t, r.end())
 			if m := b.message("m-0"); m.State != api.StateAcked || len(b.effects()) != 1 {
 				t.Errorf("%+v", m)
 			}
-			if n := b.road.count("queues.complete"); n != 0 {
+			if n := released.Load(); n != 0 {
 				t.Errorf("%d deliveries were given back", n)
 			}
+		})
+	}
+}
+
+// releases is how many deliveries a request gives back.
+func releases(req any) int64 {
+	c, ok := req.(*api.QueuesCompleteRequest)
+	if !ok {
+		return 0
+	}
+	kept := slices.DeleteFunc(slices.Clone(c.Items), func(i api.CompleteItem) bool { return i.Action != api.ActionRelease })
+	return int64(len(kept))
+}
+
+// What a repeated receive gives has leases that count from its first sending.
+func TestAReceiveIsNotRepeatedForWhatCouldNotStart(t *testing.T) {
+	const lease = 10 * time.Second
+	for name, c := range map[string]struct {
+		held     time.Duration // how long the first receive is on its way, in vain
+		enqueued time.Duration
+	}{
+		"its leases end before it is sent again":      {lease - time.Millisecond, 0},
+		"its leases end while the store waits for it": {lease * 8 / 10, lease + lease/20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bed) {
+				var first atomic.Bool
+				var released atomic.Int64
+				b.road.set(func(_ context.Context, _ *api.Operation, req any, ahead func() error) error {
+					released.Add(releases(req))
+					if first.Swap(true) {
+						return ahead()
+					}
+					pass(c.held)
+					return lostAnswer()
+				})
+				r := b.queue(func(_ context.Context, tx *worker.Tx, m *worker.Message) error {
+					done(tx, m)
+					return nil
+				}, worker.Options{Lease: lease})
+				pass(c.enqueued)
+				b.enqueue(1)
+				b.until("it is handled", b.emptied)
+				check(t, r.end())
+				if m, n := b.message("m-0"), released.Load(); n != 0 || m.Attempts != 1 {
+					t.Errorf("%d deliveries were given back: %+v", n, m)
+				}
+			})
 		})
 	}
 }

@@ -29,7 +29,7 @@ func (t *Tx) PutAt(collection, id string, revision uint64, document any) {
 
 // Patch changes fields of a document that exists.
 func (t *Tx) Patch(collection, id string, patches ...api.Patch) {
-	t.Add(api.Mutation{PatchDocument: &api.PatchDocument{Collection: collection, ID: id, Patches: patches}})
+	t.Add(client.Patch(collection, id, patches...))
 }
 
 // Delete removes a document.

@@ -1,6 +1,7 @@
 // Command worker shows a worker of a queue: it mails customers, notes what it
 // did, and is failed by the world in three ways. What it notes happens once for
-// each message, together with the acknowledgement.
+// each message, together with the acknowledgement. A group then follows what the
+// worker published.
 //
 //	go run ./examples/worker
 //

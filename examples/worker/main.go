@@ -46,7 +46,7 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 		return err
 	}
 
-	ctx, stop := context.WithCancel(ctx)
+	working, stop := context.WithCancel(ctx)
 	defer stop()
 	m := &mailer{out: out, open: 4, finished: stop}
 
@@ -55,7 +55,10 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 		Concurrency: 1, // the default is 16; one prints in order
 		OnError:     func(err error) { fmt.Fprintln(out, "failed:", err) },
 	})
-	if err := w.Run(ctx); err != nil { // until ctx ends
+	if err := w.Run(working); err != nil { // until working ends
+		return err
+	}
+	if err := follow(ctx, db, p); err != nil {
 		return err
 	}
 	return report(context.WithoutCancel(ctx), db, p, out)
@@ -63,7 +66,9 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 
 // prepare makes the resources and four messages.
 func prepare(ctx context.Context, db *keyload.DB, p api.PartitionRef) error {
-	for name, kind := range map[string]api.ResourceKind{"mails": api.KindQueue, "history": api.KindStreamSet} {
+	for name, kind := range map[string]api.ResourceKind{
+		"mails": api.KindQueue, "history": api.KindStreamSet, "mailed": api.KindTopic,
+	} {
 		if _, err := db.ConfigureResource(ctx, &api.ResourcesConfigureRequest{Name: name, Kind: kind}); err != nil {
 			return err
 		}
@@ -96,6 +101,7 @@ func (h *mailer) handle(_ context.Context, tx *worker.Tx, m *worker.Message) err
 		return err
 	}
 	tx.Append("history", job.Order, keyload.Event("CustomerMailed", job))
+	tx.Publish("mailed", keyload.Event("CustomerMailed", job))
 	h.done()
 	return nil
 }
@@ -122,10 +128,34 @@ func (h *mailer) done() {
 	}
 }
 
+// follow lets a group read what was published. Every group of a topic gets every
+// event; the workers of one group share them.
+func follow(ctx context.Context, db *keyload.DB, p api.PartitionRef) error {
+	group := keyload.Group(keyload.Topic(p, "mailed"), "billing")
+	if _, err := db.ConfigureGroup(ctx, &api.SubscriptionsConfigureRequest{Group: group}); err != nil {
+		return err
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	open := 3
+	w := worker.Group(db, group, func(_ context.Context, tx *worker.Tx, e *worker.Event) error {
+		var job mail
+		if err := e.Decode(&job); err != nil {
+			return worker.Terminal(err)
+		}
+		tx.Append("history", job.Order, keyload.Event("PostageBilled", job))
+		if open--; open == 0 {
+			stop()
+		}
+		return nil
+	}, worker.Options{Concurrency: 1})
+	return w.Run(working)
+}
+
 // report shows what is stored now.
 func report(ctx context.Context, db *keyload.DB, p api.PartitionRef, out io.Writer) error {
 	for _, order := range []string{"o-1", "o-2", "o-4"} {
-		for e, err := range db.Stream(ctx, api.StreamRef{Partition: p, StreamSet: "history", StreamID: order}, 0) {
+		for e, err := range db.Stream(ctx, keyload.Stream(p, "history", order), 0) {
 			if err != nil {
 				return err
 			}

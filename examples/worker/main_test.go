@@ -20,8 +20,11 @@ failed: mail-eve, attempt 1: panic: a bug
 mailing bob, attempt 2
 mailing eve, attempt 2
 o-1: CustomerMailed
+o-1: PostageBilled
 o-2: CustomerMailed
+o-2: PostageBilled
 o-4: CustomerMailed
+o-4: PostageBilled
 mail-nobody is a dead letter: no such address
 `
 	dir := t.TempDir()

@@ -86,7 +86,7 @@ func TestThreeKillsLoseNothingAndRepeatNothing(t *testing.T) {
 		t.Errorf("no lease was renewed, or no worker came back too late: %+v", s)
 	}
 	if s.KillsInGaps == 0 {
-		t.Errorf("no kill left a group with a gap and a lease:\n%s", progress)
+		t.Errorf("no kill left a group with a gap:\n%s", progress)
 	}
 	for _, during := range []phase{feeding, processing} {
 		if !strings.Contains(progress, "while "+string(during)) {

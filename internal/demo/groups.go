@@ -30,7 +30,7 @@ var groups = []group{
 }
 
 func (g *group) ref() api.GroupRef {
-	return api.GroupRef{Source: api.SourceRef{Partition: partition(), Resource: topic}, Group: g.name}
+	return keyload.Group(keyload.Topic(partition(), topic), g.name)
 }
 
 func (g *group) definition() api.GroupDefinition {
@@ -89,8 +89,6 @@ func (g *group) effectsOf(e *api.StoredEvent) []api.Mutation {
 	return []api.Mutation{
 		keyload.Append(trails, g.name, keyload.Event(trailType,
 			trailPayload{e.EventID, e.Position, e.Type, digest(e.Type, json.RawMessage(e.Payload))})),
-		{PatchDocument: &api.PatchDocument{Collection: tallies, ID: g.name, Patches: []api.Patch{
-			{Op: api.PatchIncrement, Path: "/" + e.Type, Value: api.Of(1)},
-		}}},
+		keyload.Patch(tallies, g.name, api.Patch{Op: api.PatchIncrement, Path: "/" + e.Type, Value: api.Of(1)}),
 	}
 }

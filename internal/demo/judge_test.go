@@ -202,8 +202,12 @@ func damageIsSeen(t *testing.T, dir string, input []delivery) {
 			Collection: tallies, ID: audit.name, Patches: []api.Patch{{Op: api.PatchIncrement, Path: "/" + trail.Type, Value: api.Of(1)}},
 		}}), 1, 3},
 		{"a group moved back by one", func(d api.Doer) error {
-			_, err := api.Call(t.Context(), d, api.SubscriptionsSeek, &api.SubscriptionsSeekRequest{
-				Group: moved.ref(), ExpectedGeneration: 1, To: api.SeekPosition, Position: 329,
+			at, err := api.Call(t.Context(), d, api.SubscriptionsStatus, &api.SubscriptionsStatusRequest{Group: moved.ref()})
+			if err != nil {
+				return err
+			}
+			_, err = api.Call(t.Context(), d, api.SubscriptionsSeek, &api.SubscriptionsSeekRequest{
+				Group: moved.ref(), ExpectedGeneration: at.State.Generation, To: api.SeekPosition, Position: 329,
 			})
 			return err
 		}, 2, 3},

@@ -143,12 +143,13 @@ func (r *run) seeWindows(now *tally, all map[string]window) {
 }
 
 // leftBehind tells what the killed process left: its successor has looked before
-// any worker began.
+// any worker began. A gap is there until a worker closes it, but how many leases
+// of the dead still run depends on how long the successor took to open.
 func (r *run) leftBehind(all map[string]window) {
 	gap := false
 	for i := range groups {
 		w := all[groups[i].name]
-		gap = gap || w.gap()
+		gap = gap || w.Runs > 0
 		r.show.say("kill %d left %s at %s", r.summary.Kills, groups[i].name, w.counts())
 	}
 	if gap {

@@ -188,3 +188,21 @@ func TestAKillWaitsForAGapAndNotForever(t *testing.T) {
 		}
 	}
 }
+
+// A slow machine opens the store after the leases of the dead have ended.
+func TestAKillThatLeftAGapCountsHoweverLateItsSuccessorLooks(t *testing.T) {
+	for _, c := range []struct {
+		left window
+		want int
+	}{
+		{window{Checkpoint: 3, Issued: 6, Tail: 9, Runs: 1, Leased: 1}, 1},
+		{window{Checkpoint: 3, Issued: 6, Tail: 9, Runs: 1, Waiting: 1}, 1},
+		{window{Checkpoint: 3, Issued: 4, Tail: 9, Leased: 1}, 0},
+	} {
+		r := &run{show: newProgress(Options{Plain: true, Out: t.Output()}, 9, 1), summary: Summary{Kills: 1}}
+		r.leftBehind(map[string]window{groups[0].name: {}, groups[1].name: c.left})
+		if got := r.summary.KillsInGaps; got != c.want {
+			t.Errorf("%+v: %d", c.left, got)
+		}
+	}
+}

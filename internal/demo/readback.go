@@ -107,7 +107,7 @@ func read(ctx context.Context, dir string) (f *found, err error) {
 	if f.Effects, err = stream(ctx, calls, effects, effectsStream); err != nil {
 		return nil, err
 	}
-	source := api.SourceRef{Partition: partition(), Resource: topic}
+	source := keyload.Topic(partition(), topic)
 	if f.Topic, err = collect(calls.Events(ctx, source, 0), event); err != nil {
 		return nil, err
 	}

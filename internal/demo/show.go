@@ -24,7 +24,7 @@ type Summary struct {
 	RepeatedEffects  int                     `json:"repeatedEffects"`  // anything there more than once, of a batch or of a handler
 	Wrong            int                     `json:"wrong"`            // anything with other content or in another place
 	Kills            int                     `json:"kills"`            // of the process that owned the store
-	KillsInGaps      int                     `json:"killsInGaps"`      // those that left a group with a gap run and a lease
+	KillsInGaps      int                     `json:"killsInGaps"`      // those that left a group with a gap run
 	CheckFindings    int                     `json:"checkFindings"`    // broken invariants of the store
 	Retries          int64                   `json:"retries"`          // attempts that handlers gave back, of the queue and of all groups
 	LeaseLosses      int64                   `json:"leaseLosses"`      // leases that ran out

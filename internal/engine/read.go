@@ -65,30 +65,39 @@ func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, 
 		return attempt(ctx)
 	}
 	var keys []string
+	var class string
 	err := c.read(ctx, c.shard, func(s *kv.Snapshot) (err error) {
-		keys, err = c.h.WaitKeys(c.view(s), c.req)
+		keys, class, err = c.h.WaitKeys(c.view(s), c.req)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	w := c.hub.Wait(keys...)
-	defer w.Done()
+	w := c.hub.Wait(class, keys...)
+	// Whoever was woken and then failed owes the wake-up to another: what it was
+	// woken for is still there.
+	owed := false
+	defer func() { w.Done(owed) }()
 	deadline := time.Now().Add(time.Duration(c.h.WaitMillis(c.req)) * time.Millisecond)
 	for {
 		resp, err := attempt(ctx)
-		if err != nil || !c.h.WaitAgain(resp) {
-			return resp, err
+		if err != nil {
+			return nil, err
 		}
-		pause := min(time.Until(deadline), recheck)
-		if until := c.h.WaitUntil(resp); until != 0 {
-			pause = min(pause, time.Duration(max(until-c.clock.millis(), 1))*time.Millisecond)
+		if !c.h.WaitAgain(resp) {
+			owed = false
+			return resp, nil
 		}
-		if time.Until(deadline) <= 0 {
+		until := c.until(resp)
+		owed = owed && until <= 0 // else it looked and there was nothing
+		pause := time.Until(deadline)
+		if pause <= 0 {
 			c.h.WaitExpired(resp)
 			return resp, nil
 		}
-		if err := c.pause(ctx, w.C, pause); err != nil {
+		woken, err := c.pause(ctx, w.C, min(pause, recheck, max(until, time.Millisecond)))
+		owed = owed || woken
+		if err != nil {
 			return nil, err
 		}
 		if err := c.authorize(ctx); err != nil {
@@ -97,16 +106,28 @@ func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, 
 	}
 }
 
-func (c *call) pause(ctx context.Context, woken <-chan struct{}, d time.Duration) error {
+// until is how long it takes until trying again makes sense though nothing wakes
+// the call; 0 or less is at once.
+func (c *call) until(resp any) time.Duration {
+	at := c.h.WaitUntil(resp)
+	if at == 0 {
+		return recheck
+	}
+	return time.Duration(at-c.clock.millis()) * time.Millisecond
+}
+
+// pause waits for a hint, at most so long; woken says that it took one.
+func (c *call) pause(ctx context.Context, hint <-chan struct{}, d time.Duration) (woken bool, err error) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-woken:
+	case <-hint:
+		return true, nil
 	case <-t.C:
+		return false, nil
 	case <-ctx.Done():
-		return fault.New(fault.Cancelled, "cancelled", "the caller stopped waiting; nothing was claimed")
+		return false, fault.New(fault.Cancelled, "cancelled", "the caller stopped waiting; nothing was claimed")
 	case <-c.closing:
-		return fault.New(fault.OwnershipLost, "store_closed", "the store is closing; nothing was claimed")
+		return false, fault.New(fault.OwnershipLost, "store_closed", "the store is closing; nothing was claimed")
 	}
-	return nil
 }

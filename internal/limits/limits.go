@@ -85,8 +85,6 @@ const (
 	// ScanSource is the most new positions of a source one receive of a group
 	// looks at.
 	ScanSource = 256
-	// ScanPositions is the most source positions one group receive looks at.
-	ScanPositions = 256
 )
 
 // Reads.

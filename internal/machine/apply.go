@@ -33,17 +33,24 @@ type Config struct {
 	Registry    *op.Registry
 }
 
-// recentTables hold rows that are usually read again soon after they were
-// written: a message is received and acknowledged, a lease ends.
-var recentTables = []byte{
-	byte(table.Message), byte(table.MessageBody), byte(table.Lease), byte(table.GroupRow), byte(table.GroupLease), byte(table.GroupRunEnd),
+// recentTables are the tables whose rows are kept in memory for a while after they
+// were written, as those who own them say.
+func recentTables(r *op.Registry) (ids []byte) {
+	for _, res := range r.Resources() {
+		for _, t := range res.Tables {
+			if t.Recent {
+				ids = append(ids, byte(t.ID))
+			}
+		}
+	}
+	return ids
 }
 
 // New opens the machine of a shard where its last committed entry left it.
 func New(store *kv.Store, cfg Config) (*Machine, error) {
 	m := &Machine{
 		shard: cfg.Shard, incarnation: cfg.Incarnation, durability: cfg.Durability,
-		registry: cfg.Registry, tx: store.NewTx(recentTables...),
+		registry: cfg.Registry, tx: store.NewTx(recentTables(cfg.Registry)...),
 	}
 	var err error
 	if m.head, err = StoredHead(m.tx, m.shard); err == nil {

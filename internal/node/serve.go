@@ -78,7 +78,7 @@ func serve(ctx context.Context, o Options, db *keyload.DB) error {
 	go func() { ended <- server.Serve() }()
 	status := db.Engine().Status()
 	o.Log.Info("serving", "url", server.URL(), "version", keyload.Version, "incarnation", status.Incarnation,
-		"durability", status.Durability, "shards", len(status.Shards))
+		"durability", status.Durability, "dataShards", len(status.Shards)-1) // the other one is the catalog's
 	if o.Opened != nil {
 		o.Opened(db.Engine())
 	}

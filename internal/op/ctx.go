@@ -43,8 +43,12 @@ type Ctx struct {
 
 // Hint wakes callers that wait for something. Losing one only delays.
 type Hint struct {
-	Key   string
-	Count int // how many waiting callers can be served
+	Key string
+	// Count is how many things there are, at least 1. Every class of callers that
+	// wait for the key may have them all (the groups of one topic), and one of its
+	// callers one: so many of each class are woken. Callers without a class leave
+	// what they find (readers of a topic) and are woken whatever the count.
+	Count int
 }
 
 // NewCtx is for the machine. The seed is the randomness the leader logged.
@@ -53,8 +57,8 @@ func NewCtx(s Scope, tx *kv.Tx, id [16]byte, position, epoch, seed uint64) *Ctx 
 	return &Ctx{Scope: s, Tx: tx, CommandID: id, Position: position, Epoch: epoch, seed: seed}
 }
 
-// Wake tells the hub that count callers waiting for key can be served, once the
-// entry is durable.
+// Wake tells the hub that there are count things for those who wait for key, once
+// the entry is durable: Hint.
 func (c *Ctx) Wake(key string, count int) {
 	if n := len(c.hints); n > 0 && c.hints[n-1].Key == key {
 		c.hints[n-1].Count += count

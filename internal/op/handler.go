@@ -41,8 +41,10 @@ func (h *Handler) Needs(req any) []Need {
 type Wait[Req, Resp any] struct {
 	// Millis is how long the caller wants to wait; 0 is not at all.
 	Millis func(*Req) int64
-	// Keys are the wake keys to wait for.
-	Keys func(*View, *Req) ([]string, error)
+	// Keys are the wake keys to wait for, and the class of those who take from each
+	// other what they wait for: of a class only as many are woken as a hint counts.
+	// Who leaves to others what it finds has class "", and is always woken.
+	Keys func(*View, *Req) (keys []string, class string, err error)
 	// Again says that the response is empty and the call should wait.
 	Again func(*Resp) bool
 	// Until is the instant (milliseconds) at which trying again makes sense
@@ -100,7 +102,7 @@ type Handler struct {
 	Urgent    bool
 
 	WaitMillis  func(any) int64
-	WaitKeys    func(*View, any) ([]string, error)
+	WaitKeys    func(*View, any) (keys []string, class string, err error)
 	WaitAgain   func(any) bool
 	WaitUntil   func(any) int64
 	WaitExpired func(any)
@@ -178,7 +180,7 @@ func setWait[Req, Resp any](h *Handler, w *Wait[Req, Resp]) {
 		return
 	}
 	h.WaitMillis = func(req any) int64 { return w.Millis(req.(*Req)) }
-	h.WaitKeys = func(v *View, req any) ([]string, error) { return w.Keys(v, req.(*Req)) }
+	h.WaitKeys = func(v *View, req any) ([]string, string, error) { return w.Keys(v, req.(*Req)) }
 	h.WaitAgain = func(resp any) bool { return w.Again(resp.(*Resp)) }
 	h.WaitUntil = func(resp any) int64 {
 		if w.Until == nil {

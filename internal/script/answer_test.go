@@ -95,6 +95,8 @@ func (b *bed) naming(n *node) {
 		switch {
 		case name == "token" && m.open == 0 && n.member("messageId") != nil:
 			m.text = strconv.Quote(b.name("token:"+unquote(n.member("messageId").text), unquote(m.text)))
+		case name == "token" && m.open == 0 && n.delivered() != nil:
+			m.text = strconv.Quote(b.name("token:"+n.delivered().text, unquote(m.text)))
 		case name == "cursor" && m.text != `""`:
 			m.text = strconv.Quote(b.name("cursor", unquote(m.text)))
 		case name == "receipt":
@@ -111,6 +113,14 @@ func (b *bed) naming(n *node) {
 			b.naming(m)
 		}
 	}
+}
+
+// delivered is the position of a group's delivery, or of what became of one.
+func (n *node) delivered() *node {
+	if event := n.member("event"); event != nil {
+		n = event
+	}
+	return n.member("position")
 }
 
 // short is an error inside an answer; its texts are shown where it is the whole

@@ -113,11 +113,17 @@ var states = []api.MessageState{
 	api.StatePendingDeadLetter, api.StateExpired, api.StateCancelled,
 }
 
+// groupStates are the states of a position of a group, or of its dead letters, by
+// their stored number, from 1.
+var groupStates = []api.PositionState{
+	api.PositionReady, api.PositionLeased, api.PositionWaiting, api.PositionBlocked, api.PositionHeld, api.PositionDead,
+}
+
 // dues are the kinds of due rows by their stored number.
 var dues = []string{
 	table.DueLane: "lane", table.DuePurge: "purge", table.DuePurgedIDs: "purgedIds", table.DueTombstone: "tombstones",
 	table.DueReceipts: "receipts", table.DueInbox: "inbox", table.DueDeletion: "deletion",
-	table.DueGroup: "group", table.DueLimit: "limit", table.DueAge: "age",
+	table.DueGroup: "group", table.DueLimit: "limit", table.DueAge: "age", table.DueRemoval: "removal",
 }
 
 func (s *shower) value(name string, v reflect.Value) string {
@@ -138,6 +144,9 @@ func (s *shower) value(name string, v reflect.Value) string {
 		}
 	case reflect.Uint8:
 		if v.Type().Name() == "state" && v.Uint() > 0 {
+			if strings.HasSuffix(v.Type().PkgPath(), "/group") {
+				return string(groupStates[v.Uint()-1])
+			}
 			return string(states[v.Uint()-1])
 		}
 	case reflect.String:

@@ -19,6 +19,7 @@ const (
 	DueDeletion  DueKind = 7  // directory: a deleted resource's rows to remove
 	DueGroup     DueKind = 10 // group: a retry or lease of a group is due
 	DueLimit     DueKind = 9  // queue: lanes to look through since a limit was lowered
+	DueRemoval   DueKind = 12 // group: rows of a deleted group to remove
 	DueAge       DueKind = 11 // source: events past their age; sources to arm anew since that was lowered
 )
 

@@ -61,4 +61,5 @@ const (
 	GroupDead       ID = 87 // group: dead letters with their events
 	GroupSkip       ID = 88 // group: the last skips
 	GroupRunEnd     ID = 89 // group: gap runs by their last position
+	GroupRemoval    ID = 90 // group: deleted groups whose rows are being removed
 )

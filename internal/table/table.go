@@ -76,12 +76,16 @@ type Table[K, V any] struct {
 	Decode func(b []byte, v *V) error
 	// Hot rows are read by most commands and kept in memory.
 	Hot bool
+	// Recent rows are usually read again soon after they were written: those
+	// written last stay in memory.
+	Recent bool
 }
 
-// Info is what the goldens and the checker know of a table.
+// Info is what the machine, the goldens and the checker know of a table.
 type Info struct {
-	ID   ID
-	Name string
+	ID     ID
+	Name   string
+	Recent bool // as Table says
 	// Read decodes a row, so that a person can be shown it. The error is a
 	// *Damage.
 	Read func(key, value []byte) (k, v any, err error)
@@ -89,7 +93,7 @@ type Info struct {
 
 // Info names the table.
 func (t *Table[K, V]) Info() Info {
-	return Info{t.ID, t.Name, func(key, value []byte) (any, any, error) { return erase(t.row(key, value)) }}
+	return Info{t.ID, t.Name, t.Recent, func(key, value []byte) (any, any, error) { return erase(t.row(key, value)) }}
 }
 
 func erase[K, V any](k K, v *V, err error) (any, any, error) { return k, v, err }

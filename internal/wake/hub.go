@@ -1,20 +1,25 @@
 package wake
 
-import "sync"
+import (
+	"container/list"
+	"sync"
+)
 
 // Hub joins waiting calls with hints that something is there for them.
 type Hub struct {
 	mu      sync.Mutex
-	waiting map[string][]*Waiter
+	waiting map[string]map[string]*list.List // by key, then class: *Waiter, the next to be woken first
 }
 
 // NewHub makes an empty hub.
-func NewHub() *Hub { return &Hub{waiting: map[string][]*Waiter{}} }
+func NewHub() *Hub { return &Hub{waiting: map[string]map[string]*list.List{}} }
 
 // Waiter is one waiting call.
 type Waiter struct {
-	hub  *Hub
-	keys []string
+	hub    *Hub
+	class  string
+	keys   []string
+	places []*list.Element // one for each key
 	// C gets a value when one of the keys was woken since Wait or the last
 	// receive.
 	C chan struct{}
@@ -22,72 +27,100 @@ type Waiter struct {
 
 // Wait registers a call for keys. Register before looking, so that what appears
 // between looking and waiting is not missed.
-func (h *Hub) Wait(keys ...string) *Waiter {
-	w := &Waiter{hub: h, keys: keys, C: make(chan struct{}, 1)}
+//
+// Calls of one class take from each other: what one of them gets the others do
+// not. Calls of different classes, and those of class "", do not.
+func (h *Hub) Wait(class string, keys ...string) *Waiter {
+	w := &Waiter{hub: h, class: class, keys: keys, places: make([]*list.Element, len(keys)), C: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, k := range keys {
-		h.waiting[k] = append(h.waiting[k], w)
+	for i, k := range keys {
+		lines := h.waiting[k]
+		if lines == nil {
+			lines = map[string]*list.List{}
+			h.waiting[k] = lines
+		}
+		if lines[class] == nil {
+			lines[class] = list.New()
+		}
+		w.places[i] = lines[class].PushBack(w)
 	}
 	return w
 }
 
-// Done ends the waiting. A wake-up it had not used goes to another waiter.
-func (w *Waiter) Done() {
-	w.hub.mu.Lock()
-	for _, k := range w.keys {
-		w.hub.remove(k, w)
+// Done ends the waiting. A wake-up still in C goes to another call of the class,
+// and so does one that was received from C when unused says that it came to
+// nothing although there may be something.
+func (w *Waiter) Done(unused bool) {
+	h := w.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	if unused {
+		n++
 	}
-	w.hub.mu.Unlock()
 	select {
 	case <-w.C:
-		for _, k := range w.keys {
-			w.hub.Wake(k, 1)
-		}
+		n++
 	default:
 	}
-}
-
-func (h *Hub) remove(key string, w *Waiter) {
-	list := h.waiting[key]
-	for i, x := range list {
-		if x == w {
-			list = append(list[:i], list[i+1:]...)
-			break
+	for i, k := range w.keys {
+		line := h.waiting[k][w.class]
+		line.Remove(w.places[i])
+		if w.class != "" { // else everybody was woken
+			n -= wake(line, n)
+		}
+		if line.Len() > 0 {
+			continue
+		}
+		if delete(h.waiting[k], w.class); len(h.waiting[k]) == 0 {
+			delete(h.waiting, k)
 		}
 	}
-	if len(list) == 0 {
-		delete(h.waiting, key)
-		return
-	}
-	h.waiting[key] = list
 }
 
-// Wake wakes up to n calls that wait for key, longest waiting first. A woken
-// call goes to the end of the line, so that repeated hints reach everyone.
+// Wake says that key has n things. It wakes up to n calls of every class that
+// wait for key, longest waiting first, and if n > 0 all without a class. A woken
+// call goes to the end of its line, so that repeated hints reach everyone.
 func (h *Hub) Wake(key string, n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := h.waiting[key]
-	if len(list) == 0 {
-		return
-	}
-	woken := 0
-	for i := 0; i < len(list) && woken < n; i++ {
-		select {
-		case list[i].C <- struct{}{}:
-			woken++
-		default: // already woken and about to look
+	for class, line := range h.waiting[key] {
+		if class == "" && n > 0 {
+			wake(line, line.Len())
+			continue
 		}
+		wake(line, n)
 	}
-	if woken < len(list) {
-		h.waiting[key] = append(append(make([]*Waiter, 0, len(list)), list[woken:]...), list[:woken]...)
+}
+
+// wake wakes up to n calls of a line and returns how many. It passes over those
+// that were woken before and are about to look.
+func wake(line *list.List, n int) (woken int) {
+	e := line.Front()
+	for range line.Len() {
+		if woken >= n {
+			break
+		}
+		next := e.Next()
+		select {
+		case e.Value.(*Waiter).C <- struct{}{}:
+			woken++
+			line.MoveToBack(e)
+		default:
+		}
+		e = next
 	}
+	return woken
 }
 
 // Waiting is how many calls wait for key.
 func (h *Hub) Waiting(key string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.waiting[key])
+	n := 0
+	for _, line := range h.waiting[key] {
+		n += line.Len()
+	}
+	return n
 }

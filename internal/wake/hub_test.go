@@ -26,17 +26,18 @@ func mustBe(t *testing.T, what string, ws []*Waiter, want ...bool) {
 	}
 }
 
-func line(h *Hub, n int, keys ...string) []*Waiter {
+// line makes n waiters of one class.
+func line(h *Hub, n int, class string, keys ...string) []*Waiter {
 	ws := make([]*Waiter, n)
 	for i := range ws {
-		ws[i] = h.Wait(keys...)
+		ws[i] = h.Wait(class, keys...)
 	}
 	return ws
 }
 
 func TestTheLongestWaitingIsWokenFirst(t *testing.T) {
 	h := NewHub()
-	ws := line(h, 3, "k")
+	ws := line(h, 3, "c", "k")
 	h.Wake("k", 1)
 	mustBe(t, "one hint", ws, true, false, false)
 	h.Wake("k", 1)
@@ -48,7 +49,7 @@ func TestTheLongestWaitingIsWokenFirst(t *testing.T) {
 func TestAsManyAreWokenAsCanBeServed(t *testing.T) {
 	for n := 0; n <= 5; n++ {
 		h := NewHub()
-		ws := line(h, 4, "k")
+		ws := line(h, 4, "c", "k")
 		h.Wake("k", n)
 		mustBe(t, fmt.Sprint(n), ws, n > 0, n > 1, n > 2, n > 3)
 	}
@@ -56,7 +57,7 @@ func TestAsManyAreWokenAsCanBeServed(t *testing.T) {
 
 func TestAHintPassesOverTheOnesAboutToLook(t *testing.T) {
 	h := NewHub()
-	ws := line(h, 3, "k")
+	ws := line(h, 3, "c", "k")
 	h.Wake("k", 1) // the first, which has not looked yet
 	h.Wake("k", 1)
 	mustBe(t, "two hints", ws, true, true, false)
@@ -66,7 +67,7 @@ func TestAHintPassesOverTheOnesAboutToLook(t *testing.T) {
 // passed over somebody.
 func TestRepeatedHintsReachEveryoneInTurn(t *testing.T) {
 	h := NewHub()
-	ws := line(h, 3, "k")
+	ws := line(h, 3, "c", "k")
 	counts := make([]int, 3)
 	for range 9 {
 		h.Wake("k", 1)
@@ -83,7 +84,7 @@ func TestRepeatedHintsReachEveryoneInTurn(t *testing.T) {
 
 func TestNothingIsWokenForAnotherKey(t *testing.T) {
 	h := NewHub()
-	ws := line(h, 1, "k")
+	ws := line(h, 1, "c", "k")
 	h.Wake("other", 5)
 	mustBe(t, "another key", ws, false)
 	if h.Waiting("k") != 1 || h.Waiting("other") != 0 {
@@ -93,21 +94,21 @@ func TestNothingIsWokenForAnotherKey(t *testing.T) {
 
 func TestAHintBetweenRegisteringAndWaitingIsNotLost(t *testing.T) {
 	h := NewHub()
-	w := h.Wait("k")
+	w := h.Wait("c", "k")
 	h.Wake("k", 1)
 	<-w.C
 }
 
 func TestAWaiterForSeveralKeysIsWokenByAny(t *testing.T) {
 	h := NewHub()
-	w := h.Wait("a", "b")
+	w := h.Wait("c", "a", "b")
 	for _, k := range []string{"a", "b"} {
 		h.Wake(k, 1)
 		if !w.woken() {
 			t.Errorf("the hint for %s was lost", k)
 		}
 	}
-	w.Done()
+	w.Done(false)
 	if h.Waiting("a")+h.Waiting("b") != 0 {
 		t.Error("it still waits")
 	}
@@ -115,11 +116,11 @@ func TestAWaiterForSeveralKeysIsWokenByAny(t *testing.T) {
 
 func TestDoneHandsAnUnusedWakeUpOn(t *testing.T) {
 	h := NewHub()
-	ws := line(h, 2, "k")
+	ws := line(h, 2, "c", "k")
 	h.Wake("k", 1)
-	ws[0].Done()
+	ws[0].Done(false)
 	mustBe(t, "handed on", ws[1:], true)
-	ws[1].Done()
+	ws[1].Done(false)
 	if h.Waiting("k") != 0 {
 		t.Error("somebody still waits")
 	}
@@ -127,19 +128,61 @@ func TestDoneHandsAnUnusedWakeUpOn(t *testing.T) {
 
 func TestDoneHandsNothingOnWhenTheWakeUpWasUsed(t *testing.T) {
 	h := NewHub()
-	ws := line(h, 2, "k")
+	ws := line(h, 2, "c", "k")
 	h.Wake("k", 1)
 	<-ws[0].C
-	ws[0].Done()
+	ws[0].Done(false)
 	mustBe(t, "used", ws[1:], false)
+}
+
+func TestDoneHandsAWakeUpOnThatCameToNothing(t *testing.T) {
+	h := NewHub()
+	ws := line(h, 4, "c", "a", "b")
+	other := line(h, 1, "d", "a")
+	reader := line(h, 1, "", "a")
+	h.Wake("b", 1)
+	<-ws[0].C
+	ws[0].Done(true)
+	mustBe(t, "one was woken, one takes its place", ws[1:], true, false, false)
+	h.Wake("b", 2)
+	<-ws[2].C
+	h.Wake("b", 1) // passes over the last; the third is woken again
+	ws[2].Done(true)
+	mustBe(t, "two go on, one of them finds nobody who is not woken", []*Waiter{ws[1], ws[3]}, true, true)
+	mustBe(t, "other classes", append(other, reader...), false, false)
+}
+
+func TestAsManyOfEachClassAreWokenAndAllWithoutAClass(t *testing.T) {
+	for n := range 4 {
+		h := NewHub()
+		a, b, none := line(h, 3, "a", "k", "a"), line(h, 2, "b", "k", "b"), line(h, 3, "", "k")
+		h.Wake("k", n)
+		mustBe(t, fmt.Sprint("a ", n), a, n > 0, n > 1, n > 2)
+		mustBe(t, fmt.Sprint("b ", n), b, n > 0, n > 1)
+		mustBe(t, fmt.Sprint("none ", n), none, n > 0, n > 0, n > 0)
+		h.Wake("b", 1)
+		mustBe(t, fmt.Sprint("a after b ", n), a, false, false, false)
+		if got := h.Waiting("k"); got != 8 {
+			t.Errorf("%d wait", got)
+		}
+	}
+}
+
+func TestAWokenCallWithoutAClassHandsNothingOn(t *testing.T) {
+	h := NewHub()
+	ws := line(h, 2, "", "k")
+	h.Wake("k", 1)
+	<-ws[1].C
+	ws[0].Done(true)
+	mustBe(t, "the other", ws[1:], false)
 }
 
 func TestAnEmptyHubHoldsNothing(t *testing.T) {
 	h := NewHub()
 	for i := range 100 {
-		w := h.Wait(fmt.Sprint(i), fmt.Sprint(i+1))
+		w := h.Wait(fmt.Sprint(i%3), fmt.Sprint(i), fmt.Sprint(i+1))
 		h.Wake(fmt.Sprint(i), 3)
-		w.Done()
+		w.Done(false)
 	}
 	if len(h.waiting) != 0 {
 		t.Errorf("%d keys are left", len(h.waiting))
@@ -165,16 +208,16 @@ func TestNoWakeUpIsLostAmongManyTakersAndProducers(t *testing.T) {
 	var working, producing sync.WaitGroup
 	for i := range takers {
 		working.Go(func() {
-			w := h.Wait("items")
-			defer func() { w.Done() }()
+			w := h.Wait("takers", "items")
+			defer func() { w.Done(false) }()
 			for {
 				if take() {
 					if taken.Add(1) == producers*each {
 						close(end)
 					}
 					if i%2 == 0 { // some come back for every item, as callers do
-						w.Done()
-						w = h.Wait("items")
+						w.Done(false)
+						w = h.Wait("takers", "items")
 					}
 					continue
 				}

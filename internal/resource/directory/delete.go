@@ -82,7 +82,14 @@ func Deletable(r *api.Resource, req *api.ResourcesDeleteRequest) error {
 
 // NotEmpty is the refusal to delete what holds something.
 func NotEmpty(r *api.Resource) error {
-	return fault.New(fault.Conflict, "not_empty", "resource %q is not empty; give purge: true to remove what it holds. Traces of deleted documents and finished messages count until their retention ends", r.Name)
+	held := "it holds messages"
+	switch r.Kind {
+	case api.KindCollection:
+		held = "it holds documents, or traces of deleted ones"
+	case api.KindTopic, api.KindStreamSet:
+		held = "it holds events or their ids, or groups follow it"
+	}
+	return fault.New(fault.Conflict, "not_empty", "%s %q is not empty: %s; purge: true removes that for good, groups and what they have not finished included. Traces of deleted documents and finished messages count until their retention ends", r.Kind, r.Name, held)
 }
 
 // remove is step 3: what the door found is in the request.

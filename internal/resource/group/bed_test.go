@@ -78,6 +78,12 @@ func newBed(t judge, p api.GroupPolicy) *bed {
 	return b
 }
 
+func memFS() *vfs.MemFS { return vfs.NewMem() }
+
+// crashable is a disk that can lose what was not synced.
+func crashable() *vfs.MemFS { return vfs.NewCrashableMem() }
+
+// emptyBed makes a bed without groups.
 func emptyBed(t judge, fs *vfs.MemFS, sync bool) *bed {
 	t.Helper()
 	b := &bed{
@@ -397,12 +403,9 @@ func changes(before, now map[string]string) (out string) {
 	all := maps.Clone(before)
 	maps.Copy(all, now)
 	for _, k := range slices.Sorted(maps.Keys(all)) {
-		if was, is := before[k], now[k]; was != is || len(was)+len(is) == 0 {
-			if _, a := before[k]; a {
-				if _, b := now[k]; b && was == is {
-					continue
-				}
-			}
+		was, had := before[k]
+		is, has := now[k]
+		if had != has || was != is {
 			out += fmt.Sprintf("\n  table %d, key %x: %x -> %x", k[0], k[1:], was, is)
 		}
 	}
@@ -426,7 +429,3 @@ func facts(err error) map[string]string {
 	}
 	return nil
 }
-
-func memFS() *vfs.MemFS { return vfs.NewMem() }
-
-func crashable() *vfs.MemFS { return vfs.NewCrashableMem() }

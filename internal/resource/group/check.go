@@ -14,8 +14,9 @@ import (
 // the other way round.
 type auditor struct {
 	*op.Audit
-	groups map[ref]*tally
-	order  []ref // as they were met
+	groups   map[ref]*tally
+	order    []ref        // as they were met
+	removing map[ref]bool // deleted groups that may have rows left
 }
 
 // tally is what a scan counts for one group.
@@ -42,8 +43,8 @@ type tally struct {
 
 // check verifies the invariants of quality §1 that concern groups.
 func check(a *op.Audit) error {
-	x := &auditor{Audit: a, groups: map[ref]*tally{}}
-	for _, step := range []func() error{x.definitions, x.window, x.deadLetters, x.readies, x.waits, x.leases, x.keyed, x.runEnds, x.strays, x.compare} {
+	x := &auditor{Audit: a, groups: map[ref]*tally{}, removing: map[ref]bool{}}
+	for _, step := range []func() error{x.definitions, x.removals, x.window, x.deadLetters, x.readies, x.waits, x.leases, x.keyed, x.runEnds, x.strays, x.compare} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -78,16 +79,21 @@ func (x *auditor) where(f ref) string {
 }
 
 // of finds the tally of a row's group; rows of a group that is not there are
-// reported unless its resource is being deleted.
+// reported unless they, or its resource, are being removed.
 func (x *auditor) of(f ref, what string) *tally {
 	t := x.groups[f]
-	if t == nil {
-		res, err := directory.ByID(x.R, f.Owner.Shard, f.Owner.Resource)
-		if err != nil || res != nil {
-			x.Report("index", x.where(f), "a %s row belongs to no group", what)
-		}
+	if t == nil && !x.removing[f] {
+		x.stray(f, what)
 	}
 	return t
+}
+
+// stray reports a row of a group that is not there, unless its resource is being
+// deleted.
+func (x *auditor) stray(f ref, what string) {
+	if res, err := directory.ByID(x.R, f.Owner.Shard, f.Owner.Resource); err != nil || res != nil {
+		x.Report("index", x.where(f), "a %s row belongs to no group", what)
+	}
 }
 
 // window: rows begin after the checkpoint and leave no gap up to the issued
@@ -126,8 +132,8 @@ func (x *auditor) window() error {
 }
 
 func (x *auditor) deadLetters() error {
-	return deads.Scan(x.R, shardRange(x.Space.Shard), func(k rowKey, dl *deadLetter) (bool, error) {
-		t := x.of(k.Ref, deads.Name)
+	return deadLetters.Scan(x.R, shardRange(x.Space.Shard), func(k rowKey, dl *deadLetter) (bool, error) {
+		t := x.of(k.Ref, deadLetters.Name)
 		if t == nil {
 			return true, nil
 		}
@@ -187,7 +193,7 @@ func (x *auditor) points(f ref, p place, s state, holds func(*entry) bool) error
 			e = &r.entry
 		}
 	} else {
-		dl, ok, err := deads.Get(x.R, rowKey{f, p.Position})
+		dl, ok, err := deadLetters.Get(x.R, rowKey{f, p.Position})
 		if err != nil {
 			return err
 		}
@@ -271,20 +277,5 @@ func (x *auditor) runEnds() error {
 			x.Report("index", x.where(k.Ref), "the end of a gap run at %d names %d, where none with that end begins", k.Position, start.Position)
 		}
 		return true, err
-	})
-}
-
-// strays: heads and skips belong to a group.
-func (x *auditor) strays() error {
-	err := heads.Scan(x.R, shardRange(x.Space.Shard), func(f ref, _ *head) (bool, error) {
-		x.of(f, heads.Name)
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	return skips.Scan(x.R, shardRange(x.Space.Shard), func(k rowKey, _ *skip) (bool, error) {
-		x.of(k.Ref, skips.Name)
-		return true, nil
 	})
 }

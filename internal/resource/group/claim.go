@@ -8,7 +8,7 @@ import (
 	"github.com/keyload/keyload/internal/resource/source"
 )
 
-// claim leases the places, in one lease row, and renders them.
+// claimAll leases the places, in one lease row, and renders them.
 func claimAll(g *group, req *api.SubscriptionsReceiveRequest, claims []claim1, show *viewer, resp *api.SubscriptionsReceiveResponse) error {
 	if len(claims) == 0 {
 		return nil
@@ -60,7 +60,7 @@ type viewer struct {
 	data   *api.Principal // nil when the group has none
 }
 
-// viewer finds the data principal as it is now. Errors: PermissionDenied when it
+// newViewer finds the data principal as it is now. Errors: PermissionDenied when it
 // is gone, or may not read the source any more.
 func newViewer(g *group) (*viewer, error) {
 	v := &viewer{res: g.res, worker: g.c.Principal}
@@ -86,6 +86,15 @@ func dataPrincipal(s *op.Scope, res *api.Resource, def *definition) (*api.Princi
 		return nil, fault.New(fault.PermissionDenied, "data_principal", "the group's data principal %q does not exist, is revoked, or may not read the source; configure the principal, or the group with another", id)
 	}
 	return p, nil
+}
+
+// dataPrincipalGone says that the group can show nothing to anybody.
+func dataPrincipalGone(s *op.Scope, res *api.Resource, def *definition) (bool, error) {
+	_, err := dataPrincipal(s, res, def)
+	if fault.CodeOf(err) == fault.PermissionDenied {
+		return true, nil
+	}
+	return false, err
 }
 
 // render fills a delivery.

@@ -118,7 +118,7 @@ func discard(g *group, p place, dl *deadLetter) error {
 	if err := g.leave(p, &dl.entry); err != nil {
 		return err
 	}
-	deads.Delete(g.c.Tx, rowKey{g.ref, p.Position})
+	deadLetters.Delete(g.c.Tx, rowKey{g.ref, p.Position})
 	g.head.DeadBytes -= int64(len(dl.Event))
 	return nil
 }

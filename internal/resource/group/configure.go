@@ -12,10 +12,20 @@ import (
 	"github.com/keyload/keyload/internal/token"
 )
 
-// prepareConfigure refuses a cursor that does not hold before anything is
-// logged.
-func prepareConfigure(d *op.Door, req *api.SubscriptionsConfigureRequest) (bool, error) {
-	return false, verifyCursor(d, req.Definition.Cursor)
+// prepareConfigure keeps a cursor that does not hold out of the log. Only a new
+// group looks at it: whoever configures the same group at every start may do so
+// with a cursor that has grown old.
+func prepareConfigure(d *op.Door, req *api.SubscriptionsConfigureRequest) (changed bool, err error) {
+	cursor := &req.Definition.Cursor
+	switch code := fault.CodeOf(verifyCursor(d, *cursor)); code {
+	case "":
+		return false, nil
+	case fault.TokenInvalidated:
+		*cursor = otherIncarnation
+	default:
+		*cursor = ""
+	}
+	return true, nil
 }
 
 func verifyCursor(d *op.Door, text string) error {
@@ -37,19 +47,20 @@ func applyConfigure(c *op.Ctx, req *api.SubscriptionsConfigureRequest) (*api.Sub
 	if err != nil {
 		return nil, err
 	}
-	wanted := table.Clone(&req.Definition)
+	wanted, start := table.Clone(&req.Definition), req.Definition.Start
+	wanted.Start, wanted.Cursor = "", "" // where it begins is no part of what it is
 	switch {
 	case def == nil && req.ExpectedGeneration != 0:
 		return nil, fault.New(fault.NotFound, "unknown_group", "there is no group %q to update; configure it without expectedGeneration to create it", n.Group)
 	case def == nil:
-		return create(c, res, n, wanted)
+		return create(c, res, n, wanted, &req.Definition)
 	}
 	g, err := openNamed(c, res, n, def)
 	if err != nil {
 		return nil, err
 	}
 	if req.ExpectedGeneration != 0 {
-		return update(g, wanted, req.ExpectedGeneration)
+		return update(g, wanted, start, req.ExpectedGeneration)
 	}
 	if !bytes.Equal(fingerprintOf(wanted), def.Fingerprint) {
 		return nil, fault.New(fault.Conflict, "group_exists", "group %q exists with another definition, at generation %d; nothing was changed. To replace the definition as a whole, pause the group and give expectedGeneration", n.Group, g.head.Generation).
@@ -66,8 +77,8 @@ func configured(g *group, changed bool) (*api.SubscriptionsConfigureResponse, er
 	return &api.SubscriptionsConfigureResponse{State: g.head.state(src.Tail), Definition: *table.Clone(&g.def.Wanted), Changed: changed}, nil
 }
 
-// create makes a group at the place its definition says.
-func create(c *op.Ctx, res *api.Resource, n name, wanted *api.GroupDefinition) (*api.SubscriptionsConfigureResponse, error) {
+// create makes a group at the place where the request wants it to begin.
+func create(c *op.Ctx, res *api.Resource, n name, wanted, asked *api.GroupDefinition) (*api.SubscriptionsConfigureResponse, error) {
 	def := &definition{ID: c.Position, Wanted: *wanted, Fingerprint: fingerprintOf(wanted), CreatedAt: c.Now, Tenant: res.Tenant}
 	if _, err := dataPrincipal(&c.Scope, res, def); err != nil {
 		return nil, err
@@ -80,18 +91,20 @@ func create(c *op.Ctx, res *api.Resource, n name, wanted *api.GroupDefinition) (
 		return nil, err
 	}
 	at := src.Cut
-	switch wanted.Start {
+	switch asked.Start {
 	case api.StartNow:
 		at = src.Tail
 	case api.StartCursor:
-		if at, err = cursorPlace(c, n.Source, &src, wanted.Cursor); err != nil {
+		if at, err = cursorPlace(c, n.Source, &src, asked.Cursor); err != nil {
 			return nil, err
 		}
 	}
 	// From here on it succeeds.
 	definitions.Put(c.Tx, n, def)
 	g := &group{c: c, res: res, name: n, def: def, policy: &def.Wanted.Policy, ref: def.ref(n)}
-	g.head = head{Generation: 1, Epoch: 1, Checkpoint: at, Issued: at}
+	// Generations begin at a position of the shard, which is never given twice: whoever
+	// expects that of a deleted group of this name is refused by this one.
+	g.head = head{Generation: c.Position, Epoch: c.Position, Checkpoint: at, Issued: at}
 	if err := source.Repin(c, n.Source); err != nil {
 		return nil, err
 	}
@@ -117,6 +130,9 @@ func roomForGroup(c *op.Ctx, n name) error {
 
 // cursorPlace is the place of a verified cursor within what is retained.
 func cursorPlace(c *op.Ctx, k source.Key, src *source.Head, text string) (uint64, error) {
+	if text == otherIncarnation {
+		return 0, fault.New(fault.TokenInvalidated, "other_incarnation", "the cursor belongs to another history of this store (it was restored since, or the cursor is of another store); read the source again to get one")
+	}
 	at, err := source.CursorPosition(c, k, text)
 	if err != nil {
 		return 0, err
@@ -139,8 +155,8 @@ func within(src *source.Head, next uint64) error {
 }
 
 // update replaces the definition of a paused group and drops its window.
-func update(g *group, wanted *api.GroupDefinition, expected uint64) (*api.SubscriptionsConfigureResponse, error) {
-	if err := mayUpdate(g, wanted, expected); err != nil {
+func update(g *group, wanted *api.GroupDefinition, start api.GroupStart, expected uint64) (*api.SubscriptionsConfigureResponse, error) {
+	if err := mayUpdate(g, start, expected); err != nil {
 		return nil, err
 	}
 	print := fingerprintOf(wanted)
@@ -174,11 +190,11 @@ func update(g *group, wanted *api.GroupDefinition, expected uint64) (*api.Subscr
 }
 
 // mayUpdate holds the conditions of messaging §3.
-func mayUpdate(g *group, wanted *api.GroupDefinition, expected uint64) error {
+func mayUpdate(g *group, start api.GroupStart, expected uint64) error {
 	if err := g.at(expected); err != nil {
 		return err
 	}
-	if wanted.Start != api.StartBeginning {
+	if start != api.StartBeginning {
 		return fault.Invalid("/definition/start", "must be beginning in an update: it cannot move the group; use subscriptions.seek")
 	}
 	if !g.head.Paused {

@@ -36,7 +36,7 @@ func TestAGroupStartsWhereItsDefinitionSays(t *testing.T) {
 		"cursor": {api.GroupDefinition{Start: api.StartCursor, Cursor: cursor}, 4},
 	} {
 		r := b.create(name, c.def)
-		if s := r.State; s.Checkpoint != c.want || s.Issued != c.want || s.Generation != 1 || s.OwnershipEpoch != 1 || s.Paused || s.Tail != 5 || !r.Changed {
+		if s := r.State; s.Checkpoint != c.want || s.Issued != c.want || s.Generation == 0 || s.OwnershipEpoch != s.Generation || s.Paused || s.Tail != 5 || !r.Changed {
 			t.Errorf("%s: %+v", name, r.State)
 		}
 		if got := positions(b.of(name, 10)); !slices.Equal(got, upTo(c.want+1, 5)) {
@@ -99,13 +99,23 @@ func TestAnIdenticalConfigureWritesNothingAndAnotherIsAConflict(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for name, d := range map[string]api.GroupDefinition{
-		"policy": {Policy: api.GroupPolicy{MaxWindow: 11}}, "start": {Policy: api.GroupPolicy{MaxWindow: 10}, Start: api.StartNow},
+		"policy": {Policy: api.GroupPolicy{MaxWindow: 11}},
 		"filter": {Policy: api.GroupPolicy{MaxWindow: 10}, Filter: api.GroupFilter{EventTypes: []string{"a"}}},
 	} {
 		_, err := b.configure("g", d, 0)
 		wants(t, "another "+name, err, "Conflict/group_exists")
 		if facts(err)["generation"] != "1" {
 			t.Errorf("facts %v", facts(err))
+		}
+	}
+	// Where a group begins is asked of a new one only: whoever configures it at every
+	// start may do so with a cursor that has grown old.
+	for _, d := range []api.GroupDefinition{
+		{Policy: api.GroupPolicy{MaxWindow: 10}, Start: api.StartNow},
+		{Policy: api.GroupPolicy{MaxWindow: 10}, Start: api.StartCursor, Cursor: "nonsense"},
+	} {
+		if r, err := b.configure("g", d, 0); err != nil || r.Changed || r.State.Checkpoint != 0 || r.Definition.Start != "" {
+			t.Errorf("start %s: %+v, %v", d.Start, r, err)
 		}
 	}
 	b.same("an identical configure and refused ones", before)
@@ -265,48 +275,5 @@ func TestEqualDefinitionsAreStoredAsEqualBytesWhateverTheOrderOfTheirMaps(t *tes
 		if !bytes.Equal(record, first) {
 			t.Fatal("the records differ")
 		}
-	}
-}
-
-func TestDeleteRemovesEverythingOfAGroupAndNothingElse(t *testing.T) {
-	b := newBed(t, api.GroupPolicy{Ordered: api.OrderPerKey, DeadLetter: api.GroupDeadLetters{MaxEvents: 2}})
-	b.create("other", api.GroupDefinition{})
-	left := len(b.rows())
-	b.publish(keyedEvent("x"), keyedEvent("x"), keyedEvent("y"), keyedEvent("z"), event("a"), event("a"), event("a"))
-	published := len(b.rows()) - left
-	d := b.receive(7).Deliveries // 1 3 4 5 6 7; 2 is blocked
-	b.terminal(d[1])
-	b.terminal(d[2])
-	b.terminal(d[3]) // held
-	b.nack(d[4], 60_000)
-	_, err := b.redrive(3, 0)
-	b.must(err)
-	b.must(b.skip(7))
-	b.check()
-	before := b.rows()
-	wants(t, "an unconfirmed delete", b.delete("g", 1), "RevisionConflict/checkpoint")
-	b.same("a refused delete", before)
-	r, err := call(b, api.SubscriptionsDelete, &api.SubscriptionsDeleteRequest{CommandID: b.id(), Group: b.ref("g"), Confirm: 0})
-	b.must(err)
-	if r.DeadLetters != 2 {
-		t.Errorf("%+v", r)
-	}
-	def := b.rows()
-	if len(def) != published+2 { // definition and head of "other"
-		t.Errorf("%d rows are left, want %d", len(def), published+2)
-	}
-	_, err = b.tryReceive(api.SubscriptionsReceiveRequest{})
-	wants(t, "a receive", err, "NotFound/unknown_group")
-	wants(t, "another delete", b.delete("g", 0), "NotFound/unknown_group")
-	if r, err := b.cheap(api.SubscriptionsReceiveRequest{}); r != nil || err != nil {
-		t.Errorf("certain of no group: %+v %v", r, err)
-	}
-	b.later(86_400_000)
-	b.create("g", api.GroupDefinition{}) // another one
-	if out := b.complete(api.CompleteItem{Token: d[0].Token, Action: api.ActionAck})[0]; code(out.Error) != "TokenInvalidated/other_group" {
-		t.Errorf("a token of the deleted group: %+v", out)
-	}
-	if got := positions(b.receive(10)); !slices.Equal(got, upTo(1, 7)) {
-		t.Errorf("received %v", got)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
-	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -105,7 +104,7 @@ func runListDead(v *op.View, req *api.SubscriptionsDeadLettersListRequest) (*api
 		return nil, err
 	}
 	resp := &api.SubscriptionsDeadLettersListResponse{DeadLetters: []api.DeadLetter{}}
-	err = deads.Scan(v.R, table.Range{Prefix: prefix, From: from}, func(k rowKey, dl *deadLetter) (bool, error) {
+	err = deadLetters.Scan(v.R, table.Range{Prefix: prefix, From: from}, func(k rowKey, dl *deadLetter) (bool, error) {
 		size := int64(len(dl.Event))
 		if full := page.Full() || resp.Examined.Records > 0 && resp.Examined.Bytes+size > req.MaxBytes; full {
 			resp.Cursor = page.Next(codec.AppendUint64(nil, k.Position))
@@ -136,30 +135,4 @@ func deadInfo(k rowKey, dl *deadLetter, show *viewer, bare bool) (api.DeadLetter
 	stored := event.Stored(k.Position)
 	out.Event = &stored
 	return out, show.project(out.Event)
-}
-
-// applyDelete removes a group with all its rows: as many as its window and its
-// dead letters have.
-func applyDelete(c *op.Ctx, req *api.SubscriptionsDeleteRequest) (*api.SubscriptionsDeleteResponse, error) {
-	g, err := open(c, req.Group)
-	if err != nil {
-		return nil, err
-	}
-	if req.Confirm != g.head.Checkpoint {
-		return nil, fault.New(fault.RevisionConflict, "checkpoint", "group %q stands at checkpoint %d, and confirm is %d; look again before deleting it", g.name.Group, g.head.Checkpoint, req.Confirm).
-			With("checkpoint", "%d", g.head.Checkpoint)
-	}
-	resp := &api.SubscriptionsDeleteResponse{DeadLetters: g.head.deadLetters()}
-	for _, t := range Tables() {
-		if t.ID == table.GroupDefinition {
-			continue
-		}
-		if err := removeAll(c.Tx, append([]byte{byte(t.ID)}, g.ref.append(nil)...)); err != nil {
-			return nil, err
-		}
-	}
-	table.Arm(c.Tx, g.ref.Owner.Shard, table.DueGroup, g.name.append(nil), &g.head.Armed, 0)
-	definitions.Delete(c.Tx, g.name)
-	c.Wake(wakeKey(g.ref), everyone)
-	return resp, source.Repin(c, g.name.Source)
 }

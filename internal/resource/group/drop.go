@@ -1,7 +1,8 @@
 package group
 
 import (
-	"github.com/keyload/keyload/internal/codec"
+	"math"
+
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -25,14 +26,10 @@ func drop(g *group) (finishedAhead int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	prefix := g.ref.append(nil)
-	for _, p := range [...][]byte{
-		append([]byte{byte(table.GroupRow)}, prefix...),
-		append(append([]byte{byte(table.GroupReady)}, prefix...), windowKind),
-		append([]byte{byte(table.GroupKeyed)}, prefix...),
-		append([]byte{byte(table.GroupRunEnd)}, prefix...),
+	for _, prefix := range [...][]byte{
+		under(table.GroupRow, g.ref), append(under(table.GroupReady, g.ref), windowKind), under(table.GroupKeyed, g.ref), under(table.GroupRunEnd, g.ref),
 	} {
-		if err := removeAll(g.c.Tx, p); err != nil {
+		if err := removeAll(g.c.Tx, prefix); err != nil {
 			return 0, err
 		}
 	}
@@ -107,24 +104,11 @@ func dropWaits(g *group) error {
 	return err
 }
 
-// removeAll deletes every row under a prefix.
+// removeAll deletes every row under a prefix; a window bounds how many these are.
 func removeAll(tx *kv.Tx, prefix []byte) error {
-	_, err := removeSome(tx, prefix, int(^uint(0)>>1))
+	_, next, err := table.RemoveSome(tx, prefix, nil, math.MaxInt)
+	for err == nil && next != nil { // their bytes were too many for once
+		_, next, err = table.RemoveSome(tx, prefix, next, math.MaxInt)
+	}
 	return err
-}
-
-// removeSome deletes at most budget rows under a prefix by their keys.
-func removeSome(tx *kv.Tx, prefix []byte, budget int) (int, error) {
-	var keys [][]byte
-	if budget <= 0 {
-		return 0, nil
-	}
-	err := tx.Scan(prefix, codec.PrefixEnd(prefix), false, func(key, _ []byte) (bool, error) {
-		keys = append(keys, append([]byte(nil), key...))
-		return len(keys) < budget, nil
-	})
-	for _, k := range keys {
-		tx.Delete(k)
-	}
-	return len(keys), err
 }

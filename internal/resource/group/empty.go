@@ -27,25 +27,28 @@ func explainEmpty(s *op.Scope, f ref, h *head, p *api.GroupPolicy, tail uint64, 
 }
 
 // whyEmpty is the one limit that stands in the way of a group with nothing due:
-// the leases, then the window, then what the unfinished positions wait for.
+// the window, then the leases, then what the unfinished positions wait for. The
+// first two name the position that holds new ones back.
 func whyEmpty(s *op.Scope, f ref, h *head, p *api.GroupPolicy, tail uint64) (w why, err error) {
 	if w.next, err = nextDue(s, f, h); err != nil {
 		return w, err
 	}
 	onward := tail > h.Issued
+	full := h.inFlight() >= p.MaxInFlight && (onward || h.claimable() > 0)
 	switch {
-	case h.inFlight() >= p.MaxInFlight && (onward || h.claimable() > 0):
-		w.reason = api.ReasonInFlightLimit
-	case onward && h.Matched >= p.MaxWindow:
+	case full || onward && h.Matched >= p.MaxWindow:
 		at, e, ok, err := first(s, f, h)
 		if err != nil {
 			return w, err
 		}
 		w.reason, w.blockedBy = api.ReasonWindowFull, at
-		if ok && e.State == held {
+		switch {
+		case !onward || h.Matched < p.MaxWindow:
+			w.reason = api.ReasonInFlightLimit
+		case ok && e.State == held:
 			w.reason = api.ReasonParkedHead
 		}
-	case h.Counts[waiting]+h.DeadCounts[waiting] > 0:
+	case h.waiting() > 0:
 		w.reason = api.ReasonScheduled
 	case h.Counts[blocked] > 0:
 		w.reason = api.ReasonKeyBlocked
@@ -70,7 +73,7 @@ func mayFind(h *head, p *api.GroupPolicy, tail uint64, now int64) bool {
 // there is none.
 func nextDue(s *op.Scope, f ref, h *head) (int64, error) {
 	next := int64(0)
-	if h.Counts[waiting]+h.DeadCounts[waiting] > 0 {
+	if h.waiting() > 0 {
 		at, err := firstAt(s, &waits, f, h.First.Wait)
 		if err != nil {
 			return 0, err
@@ -113,6 +116,9 @@ func cheapReceive(v *op.View, req *api.SubscriptionsReceiveRequest) (*api.Subscr
 		}
 		return nil, nil
 	}
+	if _, err := dataPrincipal(&v.Scope, res, def); err != nil {
+		return nil, nil // a worker that waits shall hear of it
+	}
 	src, err := source.Look(&v.Scope, n.Source)
 	if err != nil {
 		return nil, err
@@ -129,12 +135,13 @@ func cheapReceive(v *op.View, req *api.SubscriptionsReceiveRequest) (*api.Subscr
 func waitReceive() *op.Wait[api.SubscriptionsReceiveRequest, api.SubscriptionsReceiveResponse] {
 	return &op.Wait[api.SubscriptionsReceiveRequest, api.SubscriptionsReceiveResponse]{
 		Millis: func(r *api.SubscriptionsReceiveRequest) int64 { return r.WaitMillis },
-		Keys: func(v *op.View, r *api.SubscriptionsReceiveRequest) ([]string, error) {
+		Keys: func(v *op.View, r *api.SubscriptionsReceiveRequest) ([]string, string, error) {
 			_, n, def, err := look(&v.Scope, r.Group)
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
-			return []string{source.WakeKey(n.Source), wakeKey(def.ref(n))}, nil
+			own := wakeKey(def.ref(n))
+			return []string{source.WakeKey(n.Source), own}, own, nil
 		},
 		Again: func(r *api.SubscriptionsReceiveResponse) bool { return len(r.Deliveries) == 0 },
 		Until: func(r *api.SubscriptionsReceiveResponse) int64 {

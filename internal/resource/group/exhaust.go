@@ -7,7 +7,7 @@ import (
 
 // failedAttempts is the failure code of a group that paused itself because the
 // attempts of a position were used up.
-const failedAttempts = "attempts_exhausted"
+const failedAttempts = "attemptsExhausted"
 
 // exhausted says that no claim is left by the policy in force.
 func exhausted(g *group, e *entry) bool { return e.Attempts >= uint64(g.policy.MaxAttempts) }
@@ -60,7 +60,7 @@ func bury(g *group, position uint64, e *entry) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	old, again, err := deads.Get(g.c.Tx, k) // of an earlier pass over the position
+	old, again, err := deadLetters.Get(g.c.Tx, k) // of an earlier pass over the position
 	if err != nil {
 		return false, err
 	}

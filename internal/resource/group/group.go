@@ -86,7 +86,11 @@ func atGeneration(h *head, group string, generation uint64) error {
 	if h.Generation == generation {
 		return nil
 	}
-	return fault.New(fault.RevisionConflict, "group_generation", "group %q is at generation %d, not %d: it was moved or given another filter since", group, h.Generation, generation).
+	what := "it was moved or given another filter since; see subscriptions.status and decide anew"
+	if generation > h.Generation {
+		what = "it never was at that one; see subscriptions.status"
+	}
+	return fault.New(fault.RevisionConflict, "group_generation", "group %q is at generation %d, not %d: %s", group, h.Generation, generation, what).
 		With("generation", "%d", h.Generation).With("expected", "%d", generation)
 }
 

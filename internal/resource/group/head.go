@@ -67,9 +67,12 @@ func (h *head) deadLetters() int64 {
 // claimable is how many places are ready to be claimed again.
 func (h *head) claimable() int64 { return h.Counts[ready] + h.DeadCounts[ready] }
 
+// waiting is how many places wait for their next attempt.
+func (h *head) waiting() int64 { return h.Counts[waiting] + h.DeadCounts[waiting] }
+
 // normalize gives equal states equal bytes.
 func (h *head) normalize() {
-	if h.Counts[waiting]+h.DeadCounts[waiting] == 0 {
+	if h.waiting() == 0 {
 		h.First.Wait = 0
 	}
 	if h.inFlight() == 0 {

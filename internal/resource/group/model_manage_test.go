@@ -216,7 +216,7 @@ func (s *side) expected() (out []string) {
 		lines = append(lines, fmt.Sprint("run ", from, p, matched))
 	}
 	out = append(out, fmt.Sprint("state ", state, " lag ", w.src.tail()-w.checkpoint, " ahead ", len(w.ends)),
-		fmt.Sprint("counts ", w.count(api.PositionReady), len(w.in(api.PositionLeased)), w.count(api.PositionWaiting), w.count(api.PositionBlocked), w.count(api.PositionHeld), w.matched(), runs, len(w.dead)),
+		fmt.Sprint("counts ", len(w.in(api.PositionReady)), len(w.in(api.PositionLeased)), len(w.in(api.PositionWaiting)), w.count(api.PositionBlocked), w.count(api.PositionHeld), w.matched(), runs, len(w.dead)),
 		fmt.Sprint("totals ", w.totals), "reason "+s.reason(), fmt.Sprint("next ", w.nextDue()))
 	out = append(out, lines...)
 	for _, p := range slices.Sorted(maps.Keys(w.dead)) {

@@ -72,9 +72,9 @@ func newPair(t *rapid.T) *pair {
 	p := &pair{b: emptyBed(t, crashable(), true), src: &twinSource{}, groups: map[string]*side{}, inbox: map[uint64]int{}}
 	for _, name := range []string{"g", "h"} {
 		d := drawDefinition(t)
-		p.b.create(name, d)
+		made := p.b.create(name, d)
 		p.groups[name] = &side{name: name, def: d, w: &twin{
-			src: p.src, now: start, policy: d.Policy, types: d.Filter.EventTypes, generation: 1,
+			src: p.src, now: start, policy: d.Policy, types: d.Filter.EventTypes, generation: made.State.Generation,
 			rows: map[uint64]*twinRow{}, ends: map[uint64]bool{}, dead: map[uint64]*twinRow{},
 		}}
 	}
@@ -138,7 +138,7 @@ func (p *pair) receive(t *rapid.T) {
 	if !slices.Equal(got, want) || r.Reason != reason || r.Generation != s.w.generation {
 		t.Fatalf("received %v %s, want %v %s", got, r.Reason, want, reason)
 	}
-	full := reason == api.ReasonWindowFull || reason == api.ReasonParkedHead
+	full := reason == api.ReasonWindowFull || reason == api.ReasonParkedHead || reason == api.ReasonInFlightLimit
 	if full && r.BlockedBy != s.w.lowest() || !full && r.BlockedBy != 0 {
 		t.Fatalf("%s by %d, want %d", reason, r.BlockedBy, s.w.lowest())
 	}

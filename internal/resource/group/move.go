@@ -28,7 +28,7 @@ func (g *group) store(p place, e *entry, dl *deadLetter) {
 	}
 	dl.entry = *e
 	dl.Version++
-	deads.Put(g.c.Tx, k, dl)
+	deadLetters.Put(g.c.Tx, k, dl)
 }
 
 func (g *group) counts(p place) *[states]int64 {
@@ -99,7 +99,7 @@ func (g *group) placed(p place) (*entry, *deadLetter, error) {
 		e, err := g.find(p.Position)
 		return e, nil, err
 	}
-	dl, ok, err := deads.Get(g.c.Tx, rowKey{g.ref, p.Position})
+	dl, ok, err := deadLetters.Get(g.c.Tx, rowKey{g.ref, p.Position})
 	if err != nil || !ok {
 		return nil, nil, err
 	}

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
@@ -15,24 +14,41 @@ type met struct {
 
 // onward issues new positions up to the source's tail while the window, the
 // leases and the request have room. Positions the filter does not match are
-// finished in passing.
+// finished in passing. It reads as many as there is room for, and reads on when
+// some of them had to wait for an older one of their key.
 func (p *picker) onward(tail uint64) error {
+	h := &p.g.head
+	for want := int64(1); p.roomFor(tail) && p.scanned < limits.ScanSource; want *= 2 {
+		stopped, err := p.stretch(tail, max(want, p.room()))
+		if err != nil || stopped {
+			return err
+		}
+	}
+	p.more = p.more || (p.scanned >= limits.ScanSource && p.roomFor(tail) && h.Issued < tail)
+	return nil
+}
+
+// room is how many new positions may be claimed.
+func (p *picker) room() int64 { return min(p.events, p.g.policy.MaxWindow-p.g.head.Matched) }
+
+// roomFor says that there is a new position and room to claim one.
+func (p *picker) roomFor(tail uint64) bool { return p.room() > 0 && p.g.head.Issued < tail }
+
+// stretch reads until the filter has matched so many positions and issues them.
+// stopped says that one did not fit.
+func (p *picker) stretch(tail uint64, want int64) (stopped bool, err error) {
 	g := p.g
 	h := &g.head
-	if p.events <= 0 || h.Matched >= g.policy.MaxWindow || h.Issued >= tail {
-		return nil
-	}
-	found, through, err := p.scan(h.Issued+1, min(tail, h.Issued+limits.ScanSource))
+	found, through, err := p.scan(h.Issued+1, min(tail, h.Issued+uint64(limits.ScanSource-p.scanned)), want)
 	if err != nil {
-		return err
+		return false, err
 	}
 	last := h.Issued
 	for _, m := range found {
-		stop, err := p.issue(m)
-		if err != nil {
-			return err
+		if stopped, err = p.issue(m); err != nil {
+			return false, err
 		}
-		if stop {
+		if stopped {
 			through = m.position - 1
 			break
 		}
@@ -41,8 +57,7 @@ func (p *picker) onward(tail uint64) error {
 	}
 	passUpTo(g, last, through+1)
 	h.Issued = max(h.Issued, through)
-	p.more = p.more || (p.scanned >= limits.ScanSource && h.Issued < tail)
-	return nil
+	return stopped, nil
 }
 
 // passUpTo finishes what lies between two positions.
@@ -52,27 +67,23 @@ func passUpTo(g *group, last, next uint64) {
 	}
 }
 
-// scan reads positions and returns those the filter matches, and the last one
-// read. It stops where the request can take no more; with ordering keys it cannot
-// know that yet and stops at the bytes of the request.
-func (p *picker) scan(from, to uint64) (found []met, through uint64, err error) {
+// scan reads positions until the filter has matched so many, or more bytes than
+// the request has left, and returns those and the last one read.
+func (p *picker) scan(from, to uint64, want int64) (found []met, through uint64, err error) {
 	g := p.g
 	through = from - 1
-	perKey := g.policy.Ordered == api.OrderPerKey
-	room := min(p.events, g.policy.MaxWindow-g.head.Matched)
 	bytes := p.bytes
 	err = source.Each(&g.c.Scope, g.name.Source, from, to, func(position uint64, e *source.Record) (bool, error) {
 		p.scanned++
+		through = position
 		if !matches(&g.def.Wanted.Filter, e) {
-			through = position
 			return true, nil
 		}
 		found = append(found, met{position, *e})
-		through = position
 		size := e.ContentBytes()
 		full := size > bytes
 		bytes -= min(bytes, size)
-		return !full && (perKey || int64(len(found)) < room), nil
+		return !full && int64(len(found)) < want, nil
 	})
 	return found, through, err
 }

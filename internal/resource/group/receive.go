@@ -58,9 +58,13 @@ func applyReceive(c *op.Ctx, req *api.SubscriptionsReceiveRequest) (*api.Subscri
 	if err := g.close(); err != nil {
 		return nil, err
 	}
+	left := mayFind(&g.head, g.policy, src.Tail, c.Now)
 	if len(resp.Deliveries) == 0 {
-		more := p.more || g.again || g.head.Paused || mayFind(&g.head, g.policy, src.Tail, c.Now)
+		more := p.more || g.again || g.head.Paused || left
 		return resp, explainEmpty(&c.Scope, g.ref, &g.head, g.policy, src.Tail, more, resp)
+	}
+	if left && g.woken == 0 && !g.head.Paused {
+		c.Wake(wakeKey(g.ref), 1) // the next who waits may have what this one left
 	}
 	return resp, nil
 }
@@ -68,8 +72,7 @@ func applyReceive(c *op.Ctx, req *api.SubscriptionsReceiveRequest) (*api.Subscri
 func mayReceive(res *api.Resource, group string, def *definition, h *head, req *api.SubscriptionsReceiveRequest) error {
 	switch {
 	case req.ExpectedGeneration != 0 && req.ExpectedGeneration != h.Generation:
-		return fault.New(fault.TokenInvalidated, "generation_changed", "group %q is at generation %d, not %d: it was moved or given another filter; a worker written for the old one gets nothing", group, h.Generation, req.ExpectedGeneration).
-			With("generation", "%d", h.Generation)
+		return atGeneration(h, group, req.ExpectedGeneration)
 	case res.Paused:
 		return fault.New(fault.DispatchPaused, "source_paused", "%s %q is paused: no group of it delivers until it is configured with paused: false", res.Kind, res.Name)
 	case h.Paused:
@@ -226,7 +229,7 @@ func eventOf(g *group, at place, dl *deadLetter) (source.Record, error) {
 func (dl *deadLetter) record(k rowKey) (source.Record, error) {
 	event, err := source.DecodeRecord(dl.Event)
 	if err != nil {
-		err = &table.Damage{Table: deads.Name, Key: deads.Bytes(k), Cause: err}
+		err = &table.Damage{Table: deadLetters.Name, Key: deadLetters.Bytes(k), Cause: err}
 	}
 	return event, err
 }

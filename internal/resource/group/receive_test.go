@@ -212,7 +212,7 @@ func TestAReceiveWithNothingToFindIsAnsweredWithoutTheLogAndSaysWhy(t *testing.T
 	d := b.receive(3).Deliveries
 	want(api.ReasonEmpty, start+30_000, 0)
 	b.fill(2)
-	want(api.ReasonInFlightLimit, start+30_000, 0)
+	want(api.ReasonInFlightLimit, start+30_000, 1)
 	b.nack(d[0], 10_000)
 	d = append(d, b.one())
 	b.ack(d[1:3]...)

@@ -57,6 +57,7 @@ func TestRecordsAreReadBackAsTheyWereWritten(t *testing.T) {
 	}
 	same(t, "a run", row{End: 8, Matched: 3}, encodeRow, decodeRow)
 	same(t, "the longest run", row{End: huge, Matched: huge}, encodeRow, decodeRow)
+	same(t, "the start of a run", runStart{7}, runEnds.Encode, runEnds.Decode)
 	same(t, "a skip", skip{Position: 5, Reason: "because", Principal: "root", At: start}, encodeSkip, decodeSkip)
 	same(t, "a lease", lease{Principal: "p", Epoch: 4, Session: "s", Places: []uint64{2, 3, 900}}, encodeLease, decodeLease)
 	full := lease{Principal: strings.Repeat("p", 256), Epoch: huge, Session: strings.Repeat("s", 256), Places: make([]uint64, maxLeasePlaces)}

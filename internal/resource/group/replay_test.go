@@ -71,8 +71,8 @@ func TestARepeatedReceiveIsStaleOnceOneOfItsLeasesEnded(t *testing.T) {
 	wants(t, "a repeat after a seek", err, "TokenInvalidated/generation_changed")
 }
 
-// A group of the same name begins with the same numbers: what is leased there
-// is another worker's.
+// A group of the same name gives the same lease numbers: what is leased there is
+// another worker's.
 func TestARepeatedReceiveOfADeletedGroupGetsNothingOfTheNextOne(t *testing.T) {
 	b := newBed(t, api.GroupPolicy{})
 	b.fill(3)
@@ -89,7 +89,7 @@ func TestARepeatedReceiveOfADeletedGroupGetsNothingOfTheNextOne(t *testing.T) {
 		t.Fatal("the lease numbers differ: the test shows nothing")
 	}
 	got, err := b.again(id)
-	wants(t, "a repeat at the next group", err, "TokenInvalidated/other_group")
+	wants(t, "a repeat at the next group", err, "TokenInvalidated/generation_changed")
 	if err == nil {
 		t.Errorf("it answers %+v, which was given to another", got)
 	}

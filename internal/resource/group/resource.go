@@ -2,7 +2,6 @@ package group
 
 import (
 	"github.com/keyload/keyload/api"
-	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -11,7 +10,7 @@ import (
 func Resource() op.Resource {
 	return op.Resource{
 		Name: "group", Tables: Tables(), Handlers: append(deliveries(), management()...),
-		Dues:  []op.Due{{Kind: table.DueGroup, Apply: applyDue}},
+		Dues:  []op.Due{{Kind: table.DueGroup, Apply: applyDue}, {Kind: table.DueRemoval, Apply: applyRemoval}},
 		Check: check, Pins: pins,
 		Kinds: []api.ResourceKind{api.KindTopic, api.KindStreamSet}, Purge: purge,
 	}
@@ -55,65 +54,3 @@ func management() []op.Handler {
 		op.Ask(api.SubscriptionsDeadLettersList, op.Query[api.SubscriptionsDeadLettersListRequest, api.SubscriptionsDeadLettersListResponse]{Run: runListDead}),
 	}
 }
-
-// pins visits the checkpoints of the groups of a source, paused and held ones
-// too: what is after a checkpoint stays.
-func pins(s *op.Scope, source []byte, visit func(op.Pin) (more bool, err error)) error {
-	return definitions.Scan(s.R, table.Range{Prefix: source}, func(n name, def *definition) (bool, error) {
-		h, err := headOf(s, def.ref(n))
-		if err != nil {
-			return false, err
-		}
-		return visit(op.Pin{Holder: n.Group, Position: h.Checkpoint})
-	})
-}
-
-// purge removes at most budget rows of the groups of a deleted topic or stream
-// set in one partition.
-func purge(c *op.Ctx, owner table.Owner, budget int) (removed int, err error) {
-	prefix := owner.Append(nil)
-	var armed []name
-	err = definitions.Scan(c.Tx, table.Range{Prefix: prefix}, func(n name, _ *definition) (bool, error) {
-		armed = append(armed, n)
-		return len(armed) < budget, nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	for _, n := range armed { // its due row goes with it
-		if err := forget(c, n); err != nil {
-			return removed, err
-		}
-		removed++
-	}
-	for _, t := range Tables() {
-		if removed >= budget {
-			break
-		}
-		n, err := removeSome(c.Tx, append([]byte{byte(t.ID)}, prefix...), budget-removed)
-		removed += n
-		if err != nil {
-			return removed, err
-		}
-	}
-	return removed, nil
-}
-
-// forget removes the definition of a group and its due row.
-func forget(c *op.Ctx, n name) error {
-	def, err := definitions.Shared(c.Tx, n)
-	if err != nil || def == nil {
-		return err
-	}
-	h, err := headOf(&c.Scope, def.ref(n))
-	if err != nil {
-		return err
-	}
-	armed := h.Armed
-	table.Arm(c.Tx, n.Source.Owner.Shard, table.DueGroup, n.append(nil), &armed, 0)
-	definitions.Delete(c.Tx, n)
-	return nil
-}
-
-// shardRange is every row of a table in a shard.
-func shardRange(shard uint16) table.Range { return table.Range{Prefix: codec.AppendUint16(nil, shard)} }

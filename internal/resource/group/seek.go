@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/source"
 )
@@ -60,6 +61,9 @@ func seekTarget(c *op.Ctx, k source.Key, src *source.Head, req *api.Subscription
 	case api.SeekNow:
 		return src.Tail + 1, nil
 	case api.SeekTime:
+		if int64(req.Time) > c.Now {
+			return 0, fault.Invalid("/time", "is in the future: it is %s now; to go on with what is published from now on, seek to now", api.Time(c.Now))
+		}
 		return firstSince(c, k, src, int64(req.Time))
 	case api.SeekCursor:
 		at, err := cursorPlace(c, k, src, req.Cursor)

@@ -176,7 +176,7 @@ func TestAPausedGroupDeliversNothingAndItsWorkersFinish(t *testing.T) {
 	_, err = b.cheap(api.SubscriptionsReceiveRequest{})
 	wants(t, "a receive without the log", err, "DispatchPaused/group_paused")
 	b.same("a second pause and refused receives", before)
-	if e := b.explain(5); e.Reason != "group_paused" || e.Deliverable || e.ChangedBy != "subscriptions.resume" {
+	if e := b.explain(5); e.Reason != string(api.ReasonPaused) || e.Deliverable || e.ChangedBy != "subscriptions.resume" {
 		t.Errorf("%+v", e)
 	}
 	b.ack(d[0])
@@ -214,7 +214,7 @@ func TestNothingIsDeliveredWhileTheSourceIsPaused(t *testing.T) {
 	wants(t, "a receive", err, "DispatchPaused/source_paused")
 	_, err = b.cheap(api.SubscriptionsReceiveRequest{})
 	wants(t, "a receive without the log", err, "DispatchPaused/source_paused")
-	if e := b.explain(2); e.Reason != "source_paused" || e.Deliverable {
+	if e := b.explain(2); e.Reason != string(api.ReasonPaused) || e.Deliverable || b.status().Reason != api.ReasonPaused {
 		t.Errorf("%+v", e)
 	}
 	b.ack(d)
@@ -230,7 +230,7 @@ func TestAWorkerOfAnOlderGenerationGetsNothing(t *testing.T) {
 	b.ack(r.Deliveries...)
 	b.seek(2)
 	_, err = b.tryReceive(api.SubscriptionsReceiveRequest{ExpectedGeneration: 1})
-	wants(t, "a receive", err, "TokenInvalidated/generation_changed")
+	wants(t, "a receive", err, "RevisionConflict/group_generation")
 	r, err = b.tryReceive(api.SubscriptionsReceiveRequest{ExpectedGeneration: 2})
 	b.must(err)
 	if !slices.Equal(positions(r), []uint64{2}) {

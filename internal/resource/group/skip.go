@@ -47,7 +47,7 @@ func applySkip(c *op.Ctx, req *api.SubscriptionsSkipRequest) (*api.Subscriptions
 	return &api.SubscriptionsSkipResponse{State: g.head.state(tail)}, nil
 }
 
-// record remembers a skip, and forgets the one before the last GroupSkips.
+// remember keeps a record of a skip, and forgets the one before the last GroupSkips.
 func remember(g *group, req *api.SubscriptionsSkipRequest) {
 	h := &g.head
 	h.Totals.Skipped++
@@ -58,9 +58,19 @@ func remember(g *group, req *api.SubscriptionsSkipRequest) {
 	skips.Insert(g.c.Tx, rowKey{g.ref, h.Skip}, &skip{Position: req.Position, Reason: req.Reason, Principal: g.c.Principal.ID, At: g.c.Now})
 }
 
+// firstSkip is the number of the oldest skip that is remembered; above that of the
+// last one when there is none.
+func firstSkip(h *head) uint64 {
+	if h.Skip <= limits.GroupSkips {
+		return 1
+	}
+	return h.Skip - limits.GroupSkips + 1
+}
+
 // lastSkips lists the skips that are remembered, the newest last.
-func lastSkips(s *op.Scope, f ref) (out []api.SkippedPosition, err error) {
-	err = skips.Scan(s.R, table.Range{Prefix: f.append(nil)}, func(_ rowKey, v *skip) (bool, error) {
+func lastSkips(s *op.Scope, f ref, h *head) (out []api.SkippedPosition, err error) {
+	from := rowKey{f, firstSkip(h)} // not from the start, over those that were forgotten
+	err = skips.Scan(s.R, table.Range{Prefix: f.append(nil), From: appendRow(nil, from)}, func(_ rowKey, v *skip) (bool, error) {
 		out = append(out, api.SkippedPosition{Position: v.Position, Reason: v.Reason, Principal: v.Principal, At: api.Time(v.At)})
 		return true, nil
 	})

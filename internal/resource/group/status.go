@@ -12,7 +12,7 @@ import (
 
 // runStatus sums up a group. It reads the rows asked for, and one event.
 func runStatus(v *op.View, req *api.SubscriptionsStatusRequest) (*api.SubscriptionsStatusResponse, error) {
-	_, n, def, err := look(&v.Scope, req.Group)
+	res, n, def, err := look(&v.Scope, req.Group)
 	if err != nil {
 		return nil, err
 	}
@@ -35,25 +35,33 @@ func runStatus(v *op.View, req *api.SubscriptionsStatusRequest) (*api.Subscripti
 	if len(resp.Window) > 0 {
 		resp.OldestUnfinished = &resp.Window[0]
 	}
-	if resp.PinnedBytes, err = pinned(&v.Scope, n.Source, h.Checkpoint, &src); err != nil {
+	_, pinned, err := source.Behind(&v.Scope, n.Source, &src, h.Checkpoint)
+	if err != nil {
 		return nil, err
 	}
-	if resp.Skipped, err = lastSkips(&v.Scope, f); err != nil {
+	resp.PinnedBytes = int64(pinned)
+	if resp.Skipped, err = lastSkips(&v.Scope, f, h); err != nil {
 		return nil, err
 	}
-	return resp, reasonNow(v, f, h, def, src.Tail, resp)
+	return resp, reasonNow(v, res, f, h, def, src.Tail, resp)
 }
 
 // reasonNow says why a receive would claim nothing now.
-func reasonNow(v *op.View, f ref, h *head, def *definition, tail uint64, resp *api.SubscriptionsStatusResponse) error {
+func reasonNow(v *op.View, res *api.Resource, f ref, h *head, def *definition, tail uint64, resp *api.SubscriptionsStatusResponse) error {
 	w, err := whyEmpty(&v.Scope, f, h, &def.Wanted.Policy, tail)
+	if err != nil {
+		return err
+	}
+	gone, err := dataPrincipalGone(&v.Scope, res, def)
 	if err != nil {
 		return err
 	}
 	resp.NextDueAt = api.Time(w.next)
 	switch {
-	case h.Paused:
+	case h.Paused || res.Paused:
 		resp.Reason = api.ReasonPaused
+	case gone:
+		resp.Reason = api.ReasonDataPrincipal
 	case !mayFind(h, &def.Wanted.Policy, tail, v.Now):
 		resp.Reason, resp.BlockedBy = w.reason, w.blockedBy
 	}
@@ -64,7 +72,7 @@ func lag(h *head, src *source.Head) uint64 { return src.Tail - min(h.Checkpoint,
 
 func countsOf(h *head) api.GroupCounts {
 	return api.GroupCounts{
-		Ready: h.Counts[ready], Leased: h.inFlight(), Waiting: h.Counts[waiting], Blocked: h.Counts[blocked], Held: h.Counts[held],
+		Ready: h.claimable(), Leased: h.inFlight(), Waiting: h.waiting(), Blocked: h.Counts[blocked], Held: h.Counts[held],
 		Matched: h.Matched, Runs: h.Runs, Rows: h.rows(), DeadLetters: h.deadLetters(), DeadLetterBytes: h.DeadBytes,
 	}
 }
@@ -119,18 +127,6 @@ func rowInfo(now int64, position uint64, r *row) api.WindowRow {
 	}
 }
 
-// pinned is how many bytes of the source a checkpoint holds back.
-func pinned(s *op.Scope, k source.Key, checkpoint uint64, src *source.Head) (int64, error) {
-	switch {
-	case checkpoint >= src.Tail:
-		return 0, nil
-	case checkpoint <= src.Cut:
-		return int64(src.Bytes()), nil
-	}
-	e, err := source.At(s, k, checkpoint+1)
-	return int64(src.TailBytes - e.Before), err
-}
-
 // runList answers a page of the groups of a source, by name.
 func runList(v *op.View, req *api.SubscriptionsListRequest) (*api.SubscriptionsListResponse, error) {
 	_, key, err := source.Resolve(&v.Scope, req.Source)
@@ -167,9 +163,9 @@ func groupInfo(s *op.Scope, n name, def *definition, src *source.Head) (api.Grou
 	if err != nil {
 		return api.GroupInfo{}, err
 	}
-	bytes, err := pinned(s, n.Source, h.Checkpoint, src)
+	_, pinned, err := source.Behind(s, n.Source, src, h.Checkpoint)
 	return api.GroupInfo{
 		Group: n.Group, Generation: h.Generation, Checkpoint: h.Checkpoint, Tail: src.Tail, Lag: lag(h, src),
-		Paused: h.Paused, FailureCode: h.FailureCode, DeadLetters: h.deadLetters(), PinnedBytes: bytes,
+		Paused: h.Paused, FailureCode: h.FailureCode, DeadLetters: h.deadLetters(), PinnedBytes: int64(pinned),
 	}, err
 }

@@ -29,7 +29,7 @@ func loseLeases(g *group, budget int) (int, error) {
 	}
 	var due []timeKey
 	next, rest, n := int64(0), false, 0
-	err := leases.Scan(g.c.Tx, dueFrom(g, *at), func(k timeKey, v *lease) (bool, error) {
+	err := leases.Scan(g.c.Tx, instants(g.ref, *at), func(k timeKey, v *lease) (bool, error) {
 		if k.When > g.c.Now || n >= budget {
 			next, rest = k.When, k.When <= g.c.Now
 			return false, nil
@@ -66,9 +66,7 @@ func loseLeases(g *group, budget int) (int, error) {
 	return n, nil
 }
 
-// from is the range of an index by instant from a lower bound on.
-func dueFrom(g *group, when int64) table.Range { return instants(g.ref, when) }
-
+// instants is the range of an index by instant from a lower bound on.
 func instants(f ref, when int64) table.Range {
 	return table.Range{Prefix: f.append(nil), From: codec.AppendInt64(f.append(nil), when)}
 }
@@ -97,7 +95,7 @@ func promote(g *group, budget int) (int, error) {
 	}
 	var due []timeKey
 	next, rest := int64(0), false
-	err := waits.Scan(g.c.Tx, dueFrom(g, *at), func(k timeKey, _ *table.None) (bool, error) {
+	err := waits.Scan(g.c.Tx, instants(g.ref, *at), func(k timeKey, _ *table.None) (bool, error) {
 		if k.When > g.c.Now || len(due) >= budget {
 			next, rest = k.When, k.When <= g.c.Now
 			return false, nil

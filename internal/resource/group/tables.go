@@ -23,6 +23,8 @@ import (
 //	renew                  get row, lease row · put row · one lease row a deadline
 //	status of r rows       r rows, one event
 //	seek, update           all rows of the window and of its indexes, once
+//	delete                 delete definition, head and skips · put a marker and its
+//	                       due row; steps of 256 rows remove the rest by their keys
 //
 // perKey adds one row a position, and to an ack one look at the key's next.
 // Nothing depends on how far the window spans, how long the backlog is, or how
@@ -144,7 +146,7 @@ var heads = table.Table[ref, head]{
 // rows is the window: one row for every unfinished position above the
 // checkpoint, and one for every gap run at its first position.
 var rows = table.Table[rowKey, row]{
-	ID: table.GroupRow, Name: "groupRow",
+	ID: table.GroupRow, Name: "groupRow", Recent: true,
 	Key: appendRow, ParseKey: readRow, Encode: encodeRow, Decode: decodeRow,
 }
 
@@ -152,7 +154,7 @@ var rows = table.Table[rowKey, row]{
 // key of rows, both neighbours of a position are found without walking over what
 // lies between, which was deleted.
 var runEnds = table.Table[rowKey, runStart]{
-	ID: table.GroupRunEnd, Name: "groupRunEnd",
+	ID: table.GroupRunEnd, Name: "groupRunEnd", Recent: true,
 	Key: appendRow, ParseKey: readRow,
 	Encode: func(dst []byte, v *runStart) []byte {
 		return codec.AppendUvarint(append(dst, recordVersion), v.Position)
@@ -167,9 +169,9 @@ var runEnds = table.Table[rowKey, runStart]{
 
 type runStart struct{ Position uint64 }
 
-// deads are the dead letters with a copy of their events, redriven ones until
-// they are acknowledged.
-var deads = table.Table[rowKey, deadLetter]{
+// deadLetters holds each with a copy of its event, redriven ones until they are
+// acknowledged.
+var deadLetters = table.Table[rowKey, deadLetter]{
 	ID: table.GroupDead, Name: "groupDead",
 	Key: appendRow, ParseKey: readRow, Encode: encodeDead, Decode: decodeDead,
 }
@@ -185,7 +187,7 @@ var (
 // leases holds one row for all places leased by one command until one instant,
 // keyed by that instant and the lease's number.
 var leases = table.Table[timeKey, lease]{
-	ID: table.GroupLease, Name: "groupLease",
+	ID: table.GroupLease, Name: "groupLease", Recent: true,
 	Key: appendTime, ParseKey: readTime, Encode: encodeLease, Decode: decodeLease,
 }
 
@@ -198,7 +200,7 @@ var skips = table.Table[rowKey, skip]{
 // Tables are the tables this package owns.
 func Tables() []table.Info {
 	return []table.Info{
-		definitions.Info(), heads.Info(), rows.Info(), deads.Info(), readies.Info(), waits.Info(),
-		keyed.Info(), leases.Info(), skips.Info(), runEnds.Info(),
+		definitions.Info(), heads.Info(), rows.Info(), deadLetters.Info(), readies.Info(), waits.Info(),
+		keyed.Info(), leases.Info(), skips.Info(), runEnds.Info(), removals.Info(),
 	}
 }

@@ -313,45 +313,62 @@ func (w *twin) again(s *search) {
 	}
 }
 
-// onward takes new positions.
+// room is how many new positions may be claimed.
+func (w *twin) room(s *search) int { return int(min(s.events, w.policy.MaxWindow-w.matched())) }
+
+// onward takes new positions: as many as there is room for, and more as often as
+// some of them had to wait for an older one of their key.
 func (w *twin) onward(s *search) {
-	perKey := w.policy.Ordered == api.OrderPerKey
-	room := func() bool { return s.events > 0 && w.matched() < w.policy.MaxWindow }
-	if !room() {
-		return
-	}
-	looked := s.bytes // with keys, what is blocked uses up the bytes of the search too
-	for range 256 {
-		p := w.issued + 1
-		if p > w.src.tail() || looked < 0 || !perKey && !room() {
-			return
-		}
-		if !w.matches(p) {
-			w.issued = p
-			w.ends[p] = false
-			w.totals.PassedOver++
-			continue
-		}
-		if !room() {
-			return
-		}
-		e := w.src.at(p)
-		looked -= e.size
-		x := spot{true, p, &twinRow{}}
-		if perKey {
-			x.row.key = e.key
-		}
-		for _, r := range w.rows {
-			if r.key == x.row.key && r.key != "" {
-				x.row.state = api.PositionBlocked
+	looked := 0
+	for want := 1; w.room(s) > 0 && w.issued < w.src.tail() && looked < 256; want *= 2 {
+		through, left := w.issued, s.bytes
+		var found []uint64
+		for n := max(want, w.room(s)); n > 0 && left >= 0 && through < w.src.tail() && looked < 256; looked++ {
+			if through++; w.matches(through) {
+				found = append(found, through)
+				left -= w.src.at(through).size
+				n--
 			}
 		}
-		if x.row.state == "" && !w.offer(s, x) {
+		stopped := false
+		for _, p := range found {
+			if stopped = !w.issue(s, p); stopped {
+				through = p - 1
+				break
+			}
+		}
+		for p := w.issued + 1; p <= through; p++ {
+			if w.rows[p] == nil {
+				w.ends[p] = false
+				w.totals.PassedOver++
+			}
+		}
+		if w.issued = through; stopped {
 			return
 		}
-		w.rows[p] = x.row
-		w.issued = p
 	}
+}
+
+// issue claims a new position, or lets it wait for an older one of its key. False
+// says that it stays where it is.
+func (w *twin) issue(s *search, p uint64) bool {
+	if w.room(s) <= 0 {
+		return false
+	}
+	x := spot{true, p, &twinRow{}}
+	if w.policy.Ordered == api.OrderPerKey {
+		x.row.key = w.src.at(p).key
+	}
+	for _, r := range w.rows {
+		if r.key == x.row.key && r.key != "" {
+			x.row.state = api.PositionBlocked
+		}
+	}
+	if x.row.state == "" && !w.offer(s, x) {
+		return false
+	}
+	w.rows[p] = x.row
+	return true
 }
 
 // may says that a receive would look for something.
@@ -365,12 +382,12 @@ func (w *twin) may() bool {
 func (w *twin) why() api.EmptyReason {
 	onward := w.src.tail() > w.issued
 	switch {
-	case int64(len(w.in(api.PositionLeased))) >= w.policy.MaxInFlight && (onward || len(w.in(api.PositionReady)) > 0):
-		return api.ReasonInFlightLimit
 	case onward && w.matched() >= w.policy.MaxWindow && w.rows[w.lowest()].state == api.PositionHeld:
 		return api.ReasonParkedHead
 	case onward && w.matched() >= w.policy.MaxWindow:
 		return api.ReasonWindowFull
+	case int64(len(w.in(api.PositionLeased))) >= w.policy.MaxInFlight && (onward || len(w.in(api.PositionReady)) > 0):
+		return api.ReasonInFlightLimit
 	case len(w.in(api.PositionWaiting)) > 0:
 		return api.ReasonScheduled
 	case w.count(api.PositionBlocked) > 0:

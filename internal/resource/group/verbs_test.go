@@ -26,7 +26,7 @@ func event(kind string) api.Event {
 	return api.Event{Type: kind, Payload: api.JSON("1"), SchemaVersion: 1}
 }
 
-// keyed is an event of an ordering key.
+// keyedEvent is an event of an ordering key.
 func keyedEvent(key string) api.Event {
 	e := event("a")
 	e.CorrelationID = key
@@ -274,7 +274,7 @@ func (b *bed) skip(position uint64) error {
 
 func (b *bed) delete(group string, confirm uint64) error {
 	b.t.Helper()
-	_, err := call(b, api.SubscriptionsDelete, &api.SubscriptionsDeleteRequest{CommandID: b.id(), Group: b.ref(group), Confirm: confirm})
+	_, err := call(b, api.SubscriptionsDelete, &api.SubscriptionsDeleteRequest{CommandID: b.id(), Group: b.ref(group), Confirm: &confirm})
 	return err
 }
 

@@ -28,16 +28,16 @@ func TestExplainSaysOfEveryPositionWhatStandsInItsWay(t *testing.T) {
 		deliverable bool
 	}{
 		1: {api.PositionGone, "purged", false}, 2: {api.PositionFinished, "finished", false}, 3: {api.PositionLeased, "leased", false},
-		4: {api.PositionDead, "dead_letter", false}, 5: {api.PositionWaiting, "scheduled", false}, 6: {api.PositionFinished, "finished", false},
+		4: {api.PositionDead, "deadLetter", false}, 5: {api.PositionWaiting, "scheduled", false}, 6: {api.PositionFinished, "finished", false},
 		7: {api.PositionReady, "ready", true}, 8: {api.PositionPending, "ready", true}, 9: {api.PositionPending, "ready", false},
-		12: {api.PositionPending, "ready", false}, 13: {api.PositionFuture, "no_event", false},
+		12: {api.PositionPending, "ready", false}, 13: {api.PositionFuture, "noEvent", false},
 	} {
 		e := b.explain(position)
 		if e.Position != position || e.State != want.state || e.Reason != want.reason || e.Deliverable != want.deliverable || e.Detail == "" {
 			t.Errorf("position %d: %+v, want %+v", position, e, want)
 		}
 	}
-	if e := b.explain(0); e.Position != 3 || e.Until != d[0].LeaseUntil || e.Row == nil || e.Row.Attempts != 1 {
+	if e := b.explain(0); e.Position != 3 || e.Until != d[0].LeaseUntil || e.Row == nil || e.Row.Attempts != 1 || e.Row.Holder != b.who {
 		t.Errorf("the lowest unfinished one: %+v", e)
 	}
 	if e := b.explain(5); e.Until != api.Time(start+10_000) || e.Row.Failures != 1 {
@@ -52,7 +52,7 @@ func TestExplainSaysOfEveryPositionWhatStandsInItsWay(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	b.now += 20_000
-	if e := b.explain(3); e.State != api.PositionLeased || e.Reason != "lease_over" || e.Deliverable {
+	if e := b.explain(3); e.State != api.PositionLeased || e.Reason != "leaseExpired" || e.Deliverable {
 		t.Errorf("%+v", e)
 	}
 	b.later(1_000)
@@ -159,8 +159,14 @@ func TestAWorkerSeesNoMoreThanTheGroupsDataPrincipalAndNoMoreThanItself(t *testi
 			t.Errorf("the dead letter shows %s", r.DeadLetters[0].Event.Payload)
 		}
 	})
+	if r, err := b.cheap(api.SubscriptionsReceiveRequest{Group: b.ref("bounded")}); r == nil || err != nil {
+		t.Errorf("not certain: %+v %v", r, err)
+	}
 	data.Revoked, data.PolicyEpoch = true, 2
 	b.principal(data)
+	if r, err := b.cheap(api.SubscriptionsReceiveRequest{Group: b.ref("bounded")}); r != nil || err != nil {
+		t.Errorf("certain of what the log refuses: %+v %v", r, err)
+	}
 	b.publish(event("x"))
 	before := b.rows()
 	_, err = b.tryReceive(api.SubscriptionsReceiveRequest{Group: b.ref("bounded")})

@@ -29,9 +29,10 @@ func TestAReceiveWaitsForEventsOfItsSourceAndForItsGroup(t *testing.T) {
 	req := &api.SubscriptionsReceiveRequest{Group: b.ref("g"), WaitMillis: 20_000}
 	api.ApplyDefaults(req)
 	var keys []string
-	b.must(b.view(func(v *op.View) (err error) { keys, err = w.Keys(v, req); return err }))
-	if w.Millis(req) != 20_000 || len(keys) != 2 || keys[0] != source.WakeKey(b.key()) {
-		t.Errorf("waits %d ms for %q", w.Millis(req), keys)
+	var class string
+	b.must(b.view(func(v *op.View) (err error) { keys, class, err = w.Keys(v, req); return err }))
+	if w.Millis(req) != 20_000 || len(keys) != 2 || keys[0] != source.WakeKey(b.key()) || class != keys[1] {
+		t.Errorf("waits %d ms for %q as %q", w.Millis(req), keys, class)
 	}
 	b.fill(1)
 	if b.hints[keys[0]] == 0 {
@@ -94,6 +95,28 @@ func TestWhatMakesPositionsClaimableWakesAsManyReceives(t *testing.T) {
 	}))
 	if b.must(b.delete("g", 20)); b.hints[key] != everyone {
 		t.Errorf("a deletion wakes %d", b.hints[key])
+	}
+}
+
+func TestAReceiveWakesTheNextForWhatItLeavesUnlessALimitStandsInTheWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy    api.GroupPolicy
+		published int
+		woken     int
+	}{
+		"nothing is left":         {api.GroupPolicy{}, 2, 0},
+		"one event is left":       {api.GroupPolicy{}, 3, 1},
+		"many are left":           {api.GroupPolicy{}, 9, 1},
+		"the window is full":      {api.GroupPolicy{MaxWindow: 2}, 3, 0},
+		"the window has room":     {api.GroupPolicy{MaxWindow: 3}, 3, 1},
+		"the leases are all used": {api.GroupPolicy{MaxInFlight: 2}, 3, 0},
+		"a lease is left":         {api.GroupPolicy{MaxInFlight: 3}, 3, 1},
+	} {
+		b := newBed(t, c.policy)
+		b.fill(c.published)
+		if r := b.receive(2); len(r.Deliveries) != 2 || b.woken() != c.woken {
+			t.Errorf("%s: received %v, wakes %d, want %d", name, positions(r), b.woken(), c.woken)
+		}
 	}
 }
 

@@ -54,7 +54,10 @@ func armed(a *op.Audit, oldest orderKey) error {
 		return err
 	}
 	where := fmt.Sprintf("owner %x/%d", oldest.Owner.Partition[:4], oldest.Owner.Resource)
-	if h.Armed == 0 || h.Armed > oldest.At+horizonMillis {
+	if h.Oldest > oldest.At {
+		a.Report("bound", where, "the oldest record was made at %d; the head says not before %d", oldest.At, h.Oldest)
+	}
+	if h.Armed == 0 || h.Armed > max(oldest.At+horizonMillis, a.Now) { // what a step left over is due from then on
 		a.Report("due", where, "pruning is due at %d and armed for %d", oldest.At+horizonMillis, h.Armed)
 		return nil
 	}

@@ -61,7 +61,7 @@ func TestTheCheckFindsAnInputThatItsOwnerCannotHave(t *testing.T) {
 	b := newBed(t, api.QueuePolicy{})
 	space := table.Space{Shard: shard, Partition: [16]byte{1}}
 	for _, in := range []Input{
-		OfMessage(table.Owner{Space: space}, "m"), OfEvent(table.Owner{Space: space}, "s", 1, 2),
+		ofMessage(table.Owner{Space: space}, "m"), OfEvent(table.Owner{Space: space}, "s", 1, 2),
 		{table.Owner{Space: space, Resource: 1}, ofElsewhere(space, "s", "i").id},
 	} {
 		tx := b.store.NewTx()

@@ -28,7 +28,7 @@ func processMessage(c *op.Ctx, req *api.QueuesProcessRequest) (*api.QueuesProces
 		}
 		return err
 	}
-	done, err := Process(c, OfMessage(taken.Owner, taken.MessageID), req.HandlerScope, req.ExecutionGeneration, req.Effects, acknowledge)
+	done, err := Process(c, ofMessage(taken.Owner, taken.MessageID), req.HandlerScope, req.ExecutionGeneration, req.Effects, acknowledge)
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,8 @@ const elsewhere = 0
 // two and that of an event three, so none of them can be another.
 const separator = "\x1f"
 
-// OfMessage is the input that a message of a lane is.
-func OfMessage(lane table.Owner, messageID string) Input { return Input{lane, messageID} }
+// ofMessage is the input that a message of a lane is.
+func ofMessage(lane table.Owner, messageID string) Input { return Input{lane, messageID} }
 
 // OfEvent is the input that the event at a position is, of one generation of a
 // topic (its stream id is empty) or of a stream. Groups are no part of it: an

@@ -14,7 +14,7 @@ import (
 // Rows that are stored must stay readable, and a repeat must find them: neither
 // the keys, nor the records, nor what a fingerprint covers may change.
 func TestTheStoredFormOfAProcessedMessageIsTheRecordedOne(t *testing.T) {
-	in := OfMessage(table.Owner{Space: table.Space{Shard: 1, Partition: [16]byte{2}}, Resource: 3}, "m-1")
+	in := ofMessage(table.Owner{Space: table.Space{Shard: 1, Partition: [16]byte{2}}, Resource: 3}, "m-1")
 	k := key{in.owner, in.id, "billing", 4}
 	print, err := fingerprint(&k, []api.Mutation{output("out", "o")})
 	if err != nil {
@@ -55,7 +55,7 @@ func TestEveryInputHasAnIdOfItsOwn(t *testing.T) {
 			switch w.kind {
 			case "message":
 				w.a = name.Draw(t, "id")
-				in = OfMessage(owner, w.a)
+				in = ofMessage(owner, w.a)
 			case "topic":
 				w.m, w.n = number.Draw(t, "generation"), number.Draw(t, "position")
 				in = OfEvent(owner, "", w.m, w.n)
@@ -93,11 +93,11 @@ func TestAnInputIsNamedForAPerson(t *testing.T) {
 	owner := table.Owner{Resource: 5}
 	long := strings.Repeat("x", 256)
 	for want, in := range map[string]Input{
-		`message "m-1"`:                                        OfMessage(owner, "m-1"),
+		`message "m-1"`:                                        ofMessage(owner, "m-1"),
 		`input "evt" of source "pay"`:                          ofElsewhere(table.Space{}, "pay", "evt"),
 		`the event at position 17 (generation 2)`:              OfEvent(owner, "", 2, 17),
 		`the event at position 1 of stream "s" (generation 3)`: OfEvent(owner, "s", 3, 1),
-		`message "` + long + `"`:                               OfMessage(owner, long),
+		`message "` + long + `"`:                               ofMessage(owner, long),
 	} {
 		if got := describe(in.id); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -15,7 +15,7 @@ func arm(c *op.Ctx, owner table.Owner) error {
 	if err != nil || (h != nil && h.Armed != 0) {
 		return err
 	}
-	var armed head
+	armed := head{Oldest: c.Now}
 	table.ArmBy(c.Tx, owner.Shard, table.DueInbox, owner.Append(nil), &armed.Armed, c.Now+horizonMillis)
 	heads.Put(c.Tx, owner, &armed)
 	return nil
@@ -29,15 +29,20 @@ func prune(c *op.Ctx, ownerKey []byte, budget int) error {
 	if err := kr.End(); err != nil {
 		return err
 	}
+	h, _, err := heads.Get(c.Tx, owner)
+	if err != nil {
+		return err
+	}
 	type old struct {
 		at   orderKey
 		what key
 	}
 	var rows []old
 	next := int64(0)
-	err := order.Scan(c.Tx, table.Range{Prefix: owner.Append(nil)}, func(k orderKey, v *key) (bool, error) {
+	from := codec.AppendInt64(owner.Append(nil), h.Oldest)
+	err = order.Scan(c.Tx, table.Range{Prefix: owner.Append(nil), From: from}, func(k orderKey, v *key) (bool, error) {
 		if due := k.At + horizonMillis; due > c.Now || len(rows) == budget {
-			next = max(due, c.Now)
+			next, h.Oldest = max(due, c.Now), k.At
 			return false, nil
 		}
 		rows = append(rows, old{k, *v})
@@ -54,8 +59,8 @@ func prune(c *op.Ctx, ownerKey []byte, budget int) error {
 		heads.Delete(c.Tx, owner)
 		return nil
 	}
-	var armed head
-	table.Arm(c.Tx, owner.Shard, table.DueInbox, ownerKey, &armed.Armed, next)
-	heads.Put(c.Tx, owner, &armed)
+	h.Armed = 0
+	table.Arm(c.Tx, owner.Shard, table.DueInbox, ownerKey, &h.Armed, next)
+	heads.Put(c.Tx, owner, &h)
 	return nil
 }

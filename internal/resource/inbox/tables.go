@@ -79,23 +79,30 @@ var order = table.Table[orderKey, key]{
 	},
 }
 
-// head remembers what is armed for an owner. It is written only when that
-// changes.
+// head remembers what is armed for an owner, and when its oldest record was made:
+// pruning begins there, so it does not walk over what it deleted. It is written
+// only when what is armed changes.
 type head struct {
-	Armed int64
+	Armed  int64
+	Oldest int64 // a lower bound; heads of version 1 have none
 }
+
+const headVersion = 2
 
 var heads = table.Table[table.Owner, head]{
 	ID: table.InboxHead, Name: "inboxHead", Hot: true,
 	Key:      func(dst []byte, o table.Owner) []byte { return o.Append(dst) },
 	ParseKey: table.ReadOwner,
 	Encode: func(dst []byte, v *head) []byte {
-		return codec.AppendVarint(append(dst, version), v.Armed)
+		return codec.AppendVarint(codec.AppendVarint(append(dst, headVersion), v.Armed), v.Oldest)
 	},
 	Decode: func(b []byte, v *head) error {
 		r := codec.NewReader(b)
-		r.Version(version)
+		found := r.Version(headVersion)
 		v.Armed = r.Varint()
+		if found > 1 {
+			v.Oldest = r.Varint()
+		}
 		return r.End()
 	},
 }

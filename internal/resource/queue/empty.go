@@ -134,12 +134,13 @@ func firstReady(s *op.Scope, owner table.Owner, h *head) (k readyKey, e *readyEn
 func waitReceive() *op.Wait[api.QueuesReceiveRequest, api.QueuesReceiveResponse] {
 	return &op.Wait[api.QueuesReceiveRequest, api.QueuesReceiveResponse]{
 		Millis: func(r *api.QueuesReceiveRequest) int64 { return r.WaitMillis },
-		Keys: func(v *op.View, r *api.QueuesReceiveRequest) ([]string, error) {
+		Keys: func(v *op.View, r *api.QueuesReceiveRequest) ([]string, string, error) {
 			_, owner, err := directory.Resolve(&v.Scope, r.Lane.Queue, api.KindQueue)
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
-			return []string{WakeKey(owner)}, nil
+			key := wakeKey(owner)
+			return []string{key, queueKey(owner)}, key, nil
 		},
 		Again: func(r *api.QueuesReceiveResponse) bool { return len(r.Deliveries) == 0 },
 		Until: func(r *api.QueuesReceiveResponse) int64 {

@@ -71,7 +71,7 @@ func (l *lane) close() error {
 		heads.Put(l.c.Tx, l.owner, h)
 	}
 	if n := l.woken + l.roomMade(); n > 0 {
-		l.c.Wake(WakeKey(l.owner), n)
+		l.c.Wake(wakeKey(l.owner), n)
 	}
 	return nil
 }
@@ -147,8 +147,8 @@ func nearlyFull(h *head, p *api.QueuePolicy) bool {
 // largestCharge is more than any message can count toward a quota.
 const largestCharge = limits.PayloadBytes + limits.HeaderBytes + 64<<10
 
-// WakeKey is what receives of a lane wait for.
-func WakeKey(owner table.Owner) string { return "q" + string(owner.Append(nil)) }
+// wakeKey is what receives of a lane wait for, beside changes of its queue.
+func wakeKey(owner table.Owner) string { return "q" + string(owner.Append(nil)) }
 
 // find reads a message; nil when there is none.
 func (l *lane) find(id string) (*message, error) {

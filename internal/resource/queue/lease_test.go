@@ -217,7 +217,7 @@ func TestAWorkerThatWaitsForRoomInFlightIsWokenByAnAck(t *testing.T) {
 		t.Fatalf("received %d with a limit of 2", len(ds))
 	}
 	b.ack(ds[0])
-	if b.hints[WakeKey(b.owner())] != 1 {
+	if b.hints[wakeKey(b.owner())] != 1 {
 		t.Errorf("hints: %v", b.hints)
 	}
 }

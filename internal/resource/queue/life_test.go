@@ -10,7 +10,7 @@ import (
 func TestAMessageGoesFromReadyOverLeasedToAckedAndIsForgottenAfterItsRetention(t *testing.T) {
 	b := newBed(t, api.QueuePolicy{FinishedRetentionSeconds: 60})
 	b.enqueue(api.Message{MessageID: "a", Payload: api.Of(map[string]int{"n": 1}), Headers: map[string]string{"k": "v", "a": "b"}})
-	if b.hints[WakeKey(b.owner())] != 1 {
+	if b.hints[wakeKey(b.owner())] != 1 {
 		t.Errorf("hints after an enqueue: %v", b.hints)
 	}
 	d := b.one()
@@ -117,7 +117,7 @@ func TestAScheduledMessageIsDeliveredFromItsInstantOn(t *testing.T) {
 			b.now++
 			if sweep == "by tick" {
 				b.tick()
-				if b.hints[WakeKey(b.owner())] != 1 || b.state("a") != api.StateReady {
+				if b.hints[wakeKey(b.owner())] != 1 || b.state("a") != api.StateReady {
 					t.Errorf("after the tick: %v, %s", b.hints, b.state("a"))
 				}
 			}

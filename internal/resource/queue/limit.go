@@ -39,9 +39,28 @@ var limitSweeps = table.Table[table.Owner, limitSweep]{
 	ParseKey: table.ReadOwner, Encode: table.EncodeCBOR[limitSweep], Decode: table.DecodeCBOR[limitSweep],
 }
 
-// changed begins a sweep when a queue's limit was lowered; one under way begins
-// anew.
+// queueKey is what the receives of all lanes of a queue in a shard wait for: a
+// change of its definition that they must hear of.
+func queueKey(owner table.Owner) string {
+	return "Q" + string(table.Owner{Space: table.Space{Shard: owner.Shard}, Resource: owner.Resource}.Append(nil))
+}
+
+// everyone is the count of a wake-up that serves all who wait.
+const everyone = 1 << 20
+
+// wakesAll says that receives which found nothing may find something by the new
+// definition, or shall be told that they will not.
+func wakesAll(old, now *api.Resource) bool {
+	return now.Paused != old.Paused || now.Queue.MaxInFlightMessages > old.Queue.MaxInFlightMessages ||
+		now.Queue.MaxInFlightBytes > old.Queue.MaxInFlightBytes
+}
+
+// changed wakes who waits when a queue may deliver more, or no more. It begins a
+// sweep when the limit of attempts was lowered; one under way begins anew.
 func changed(c *op.Ctx, old, now *api.Resource) error {
+	if wakesAll(old, now) {
+		c.Wake(queueKey(table.Owner{Space: c.ShardSpace(), Resource: now.ID}), everyone)
+	}
 	if now.Queue.MaxAttempts >= old.Queue.MaxAttempts {
 		return nil
 	}

@@ -1,20 +1,28 @@
 package queue
 
 import (
+	"strconv"
+
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/token"
 )
 
-// keepReceive is what a receive's receipt stores: which leases were given. The
-// rest is rendered again from the messages, while the leases last.
+// keepReceive is what a receive's receipt stores: which leases were given, and in
+// the place of the tokens the number of the queue, since the next one of its name
+// gives the same leases. The rest is rendered again from the messages, while the
+// leases last.
 func keepReceive(r *api.QueuesReceiveResponse) *api.QueuesReceiveResponse {
 	kept := *r
 	kept.Deliveries = make([]api.Delivery, len(r.Deliveries))
 	for i := range r.Deliveries {
 		d := &r.Deliveries[i]
-		kept.Deliveries[i] = api.Delivery{MessageID: d.MessageID, DeliveryGeneration: d.DeliveryGeneration, LeaseVersion: d.LeaseVersion}
+		x, _ := readClaims([]byte(d.Token))
+		kept.Deliveries[i] = api.Delivery{
+			MessageID: d.MessageID, DeliveryGeneration: d.DeliveryGeneration, LeaseVersion: d.LeaseVersion,
+			Token: strconv.FormatUint(uint64(x.resource), 10),
+		}
 	}
 	return &kept
 }
@@ -29,6 +37,9 @@ func recallReceive(c *op.Ctx, req *api.QueuesReceiveRequest, resp *api.QueuesRec
 	who := holder(l.owner, c.Principal)
 	for i := range resp.Deliveries {
 		d := &resp.Deliveries[i]
+		if d.Token != strconv.FormatUint(uint64(l.owner.Resource), 10) {
+			return fault.New(fault.TokenInvalidated, "other_lane", "the queue that gave these deliveries was deleted; receive again")
+		}
 		x := Claims{MessageID: d.MessageID, Generation: d.DeliveryGeneration, LeaseVersion: d.LeaseVersion}
 		m, err := l.find(x.MessageID)
 		if err != nil {

@@ -48,6 +48,8 @@ func applyReceive(c *op.Ctx, req *api.QueuesReceiveRequest) (*api.QueuesReceiveR
 		if err := explainEmpty(l, found, resp); err != nil {
 			return nil, err
 		}
+	} else if l.head.Counts[ready] > 0 && !full(&l.head, l.policy) {
+		l.woken = max(l.woken, 1) // the next who waits may have what this one left
 	}
 	return resp, l.close()
 }

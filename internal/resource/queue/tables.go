@@ -74,7 +74,7 @@ func readReady(r *codec.KeyReader) readyKey {
 
 // messages holds every message, finished ones until they are pruned.
 var messages = table.Table[messageKey, message]{
-	ID: table.Message, Name: "message",
+	ID: table.Message, Name: "message", Recent: true,
 	Key:      func(dst []byte, k messageKey) []byte { return codec.AppendText(k.Owner.Append(dst), k.ID) },
 	ParseKey: func(r *codec.KeyReader) messageKey { return messageKey{table.ReadOwner(r), r.Text()} },
 	Encode:   encodeMessage, Decode: decodeMessage,
@@ -82,7 +82,7 @@ var messages = table.Table[messageKey, message]{
 
 // bodies holds the content of unfinished messages by sequence number.
 var bodies = table.Table[seqKey, body]{
-	ID: table.MessageBody, Name: "messageBody",
+	ID: table.MessageBody, Name: "messageBody", Recent: true,
 	Key: appendSeq, ParseKey: readSeq, Encode: encodeBody, Decode: decodeBody,
 }
 
@@ -178,7 +178,7 @@ func decodeBatch(b []byte, v *batch) error {
 // which of its messages are still leased stands in leasesLeft, by batch number,
 // once some and not all have gone.
 var (
-	leases    = table.Table[timeKey, batch]{ID: table.Lease, Name: "lease", Key: appendTime, ParseKey: readTime, Encode: encodeBatch, Decode: decodeBatch}
+	leases    = table.Table[timeKey, batch]{ID: table.Lease, Name: "lease", Recent: true, Key: appendTime, ParseKey: readTime, Encode: encodeBatch, Decode: decodeBatch}
 	finisheds = table.Table[timeKey, batch]{ID: table.Finished, Name: "finished", Key: appendTime, ParseKey: readTime, Encode: encodeBatch, Decode: decodeBatch}
 )
 

@@ -181,6 +181,23 @@ func TestProtectedFieldsAreHiddenFromWorkersAndRefusedFromProducers(t *testing.T
 	b.tenant, b.who = "", "root"
 }
 
+func TestAPurgeOfLargeMessagesStopsEarlyAndAsksToBeCalledAgain(t *testing.T) {
+	b := newBed(t, api.QueuePolicy{})
+	for i := range 24 {
+		b.enqueue(api.Message{MessageID: fmt.Sprint("m", i), PayloadBase64: make([]byte, 900<<10), ContentType: "x"})
+	}
+	for steps := 0; ; steps++ {
+		n := 0
+		b.write(func(c *op.Ctx) (err error) { n, err = purge(c, b.owner(), 1_000); return err })
+		if left := len(b.rows()); n < 1_000 {
+			if left != 0 || steps != 2 {
+				t.Errorf("%d rows are left after %d steps that stopped early", left, steps)
+			}
+			return
+		}
+	}
+}
+
 func TestAPurgeRemovesEveryRowOfTheLaneInBoundedSteps(t *testing.T) {
 	b := newBed(t, api.QueuePolicy{DeadLetter: api.DeadLetterPolicy{MaxMessages: 3}})
 	b.configure("other", api.QueuePolicy{}, func(*api.Resource) {})

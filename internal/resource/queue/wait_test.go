@@ -17,12 +17,12 @@ func TestAnEmptyReceiveWaitsForItsLaneUntilTheNextInstant(t *testing.T) {
 	snap := b.store.NewSnapshot()
 	defer snap.Close()
 	v := &op.View{Scope: b.scope(snap)}
-	keys, err := h.WaitKeys(v, req)
-	if err != nil || len(keys) != 1 || keys[0] != WakeKey(b.owner()) {
-		t.Errorf("waits for %q, %v", keys, err)
+	keys, class, err := h.WaitKeys(v, req)
+	if err != nil || len(keys) != 2 || keys[0] != wakeKey(b.owner()) || keys[1] != queueKey(b.owner()) || class != keys[0] {
+		t.Errorf("waits for %q as %q, %v", keys, class, err)
 	}
 	req.Lane.Queue = "none"
-	if _, err := h.WaitKeys(v, req); code(err) != "NotFound/unknown_resource" {
+	if _, _, err := h.WaitKeys(v, req); code(err) != "NotFound/unknown_resource" {
 		t.Errorf("an unknown queue: %v", err)
 	}
 	empty := &api.QueuesReceiveResponse{Reason: api.ReasonScheduled, NextDueAt: 77}
@@ -51,8 +51,32 @@ func TestAReceiveWakesOthersForWhatItLeavesOfWhatBecameDue(t *testing.T) {
 	}
 	b.now += 10
 	b.one()
-	if n := b.hints[WakeKey(b.owner())]; n != 2 {
+	if n := b.hints[wakeKey(b.owner())]; n != 2 {
 		t.Errorf("%d are woken for the two messages left", n)
+	}
+}
+
+func TestAReceiveWakesTheNextForWhatItLeavesUnlessALimitStandsInTheWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy   api.QueuePolicy
+		enqueued int
+		woken    int
+	}{
+		"nothing is left":         {api.QueuePolicy{}, 1, 0},
+		"one message is left":     {api.QueuePolicy{}, 2, 1},
+		"many are left":           {api.QueuePolicy{}, 5, 1},
+		"the leases are all used": {api.QueuePolicy{MaxInFlightMessages: 1}, 2, 0},
+		"a lease is left":         {api.QueuePolicy{MaxInFlightMessages: 2}, 2, 1},
+		"the bytes are all used":  {api.QueuePolicy{MaxInFlightBytes: 1}, 2, 0},
+	} {
+		b := newBed(t, c.policy)
+		for i := range c.enqueued {
+			b.enqueue(msg(string(rune('a' + i))))
+		}
+		b.one()
+		if got := b.hints[wakeKey(b.owner())]; got != c.woken {
+			t.Errorf("%s: wakes %d, want %d", name, got, c.woken)
+		}
 	}
 }
 

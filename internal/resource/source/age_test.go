@@ -272,7 +272,7 @@ func TestADeletedResourceLeavesNothingArmed(t *testing.T) {
 	b := newBed(t, api.SourcePolicy{MaxAgeSeconds: 100})
 	b.everySecond(3)
 	b.must(b.apply(func(c *op.Ctx) error {
-		_, err := Remove(c, b.orders().Owner, 100)
+		_, err := remove(c, b.orders().Owner, 100)
 		return err
 	}))
 	if n := b.count(table.Due); n != 0 {

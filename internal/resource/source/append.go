@@ -9,10 +9,6 @@ import (
 	"github.com/keyload/keyload/internal/table"
 )
 
-// everyone is the count of a wake-up that serves all who wait: each of them
-// reads the new events for itself.
-const everyone = 1 << 20
-
 // Appended says what Append stored.
 type Appended struct {
 	First, Last uint64
@@ -60,7 +56,7 @@ func Append(c *op.Ctx, r *api.Resource, k Key, i int, expected api.ExpectedStrea
 		table.ArmBy(c.Tx, k.Owner.Shard, table.DueAge, k.Append(nil), &w.head.ArmedAge, endOfLife(r, c.Now))
 	}
 	w.write(c)
-	c.Wake(WakeKey(k), everyone)
+	c.Wake(WakeKey(k), len(list)) // for each group of it, and for every reader
 	out := Appended{First: h.Tail + 1, Last: w.head.Tail}
 	if w.derived {
 		out.IDs = w.ids()

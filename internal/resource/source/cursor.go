@@ -9,8 +9,8 @@ import (
 	"github.com/keyload/keyload/internal/token"
 )
 
-// CursorLife is how long a cursor is accepted, in milliseconds (contract §8).
-const CursorLife = 24 * 60 * 60 * 1000
+// cursorLife is how long a cursor is accepted, in milliseconds (contract §8).
+const cursorLife = 24 * 60 * 60 * 1000
 
 const (
 	cursorVersion = 1
@@ -35,7 +35,7 @@ func sealCursor(v *op.View, k Key, backward bool, after uint64) string {
 
 // openCursor reads a place in a source. Errors: those of token.Sealer.Open;
 // TokenInvalidated for a cursor of another source or direction, CursorExpired
-// when it is CursorLife old or older.
+// when it is cursorLife old or older.
 func openCursor(v *op.View, k Key, backward bool, text string) (after uint64, err error) {
 	claims, err := v.Door.Tokens.Open(token.Cursor, text)
 	if err != nil {
@@ -63,10 +63,10 @@ func placeOf(claims []byte, k Key, backward bool, now int64) (after uint64, err 
 	case isBackward != backward:
 		return 0, fault.New(fault.TokenInvalidated, "other_direction",
 			"the cursor is of a read in the other direction; begin there with afterPosition")
-	case now-sealed >= CursorLife:
+	case now-sealed >= cursorLife:
 		return 0, fault.New(fault.CursorExpired, "cursor_life",
-			"the cursor is older than %d hours; go on with afterPosition, from the last position you have", CursorLife/3600000).
-			With("lifeMillis", "%d", CursorLife)
+			"the cursor is older than %d hours; go on with afterPosition, from the last position you have", cursorLife/3600000).
+			With("lifeMillis", "%d", cursorLife)
 	}
 	return after, nil
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
-	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -161,18 +160,22 @@ func badOwner(owner []byte, err error) error {
 	return &table.Damage{Table: table.DueRows.Name, Key: owner, Cause: err}
 }
 
-// Remove deletes at most budget rows of a deleted topic or stream set in one
-// partition; fewer means that none is left. Heads go first, with their due rows,
-// so no due step meets a source that is half gone.
-func Remove(c *op.Ctx, owner table.Owner, budget int) (removed int, err error) {
+// remove deletes at most budget rows of a deleted topic or stream set in one
+// partition; fewer means that none is left, so a step that bytes ended answers the
+// whole budget. Heads go first, with their due rows, so no due step meets a source
+// that is half gone.
+func remove(c *op.Ctx, owner table.Owner, budget int) (removed int, err error) {
 	removed, err = removeHeads(c, owner, budget)
 	for _, id := range [...]table.ID{events.ID, identities.ID, purgedIDs.ID} {
 		if err != nil || removed >= budget {
 			return removed, err
 		}
 		var n int
-		n, err = removeRows(c, id, owner, budget-removed)
-		removed += n
+		var next []byte
+		n, next, err = table.RemoveSome(c.Tx, owner.Append([]byte{byte(id)}), nil, budget-removed)
+		if removed += n; next != nil {
+			return budget, err
+		}
 	}
 	return removed, err
 }
@@ -199,22 +202,4 @@ func removeHeads(c *op.Ctx, owner table.Owner, budget int) (int, error) {
 		heads.Delete(c.Tx, r.key)
 	}
 	return len(rows), nil
-}
-
-// removeRows deletes rows of one table by their keys, without reading what they
-// hold.
-func removeRows(c *op.Ctx, id table.ID, owner table.Owner, budget int) (int, error) {
-	lower := owner.Append([]byte{byte(id)})
-	var keys [][]byte
-	err := c.R.Scan(lower, codec.PrefixEnd(lower), false, func(key, _ []byte) (bool, error) {
-		keys = append(keys, append([]byte(nil), key...))
-		return len(keys) < budget, nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	for _, key := range keys {
-		c.Tx.Delete(key)
-	}
-	return len(keys), nil
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/keyload/keyload/api"
@@ -231,6 +232,31 @@ func TestADeletedResourceIsRemovedInBoundedStepsAndNothingElse(t *testing.T) {
 		t.Error("what is left is not what there was without the streams")
 	}
 	b.check()
+}
+
+func TestARemovalOfLargeEventsStopsEarlyAndAsksToBeCalledAgain(t *testing.T) {
+	b := newBed(t, api.SourcePolicy{})
+	large := `"` + strings.Repeat("x", 900<<10) + `"`
+	for i := range 24 {
+		_, err := b.append("s", api.ExpectAny(), event(fmt.Sprint("e", i), large))
+		b.must(err)
+	}
+	owner := b.account("").Owner
+	for steps, left := 0, 24; ; steps++ {
+		n := 0
+		b.must(b.apply(func(c *op.Ctx) (err error) { n, err = Resource().Purge(c, owner, 1_000); return err }))
+		events := b.count(table.Event)
+		if n < 1_000 {
+			if events != 0 || b.count(table.EventID) != 0 || steps != 2 {
+				t.Errorf("the last step removed %d rows; %d events are left after %d more", n, events, steps)
+			}
+			return
+		}
+		if left-events != 10 { // the tenth comes to more than 8 MiB
+			t.Fatalf("a step removed %d events", left-events)
+		}
+		left = events
+	}
 }
 
 func TestADueRowThatIsNotASourceIsDamage(t *testing.T) {

@@ -186,19 +186,19 @@ func TestACursorLivesForADay(t *testing.T) {
 	for _, c := range []struct {
 		age  int64
 		code fault.Code
-	}{{CursorLife - 1, ""}, {CursorLife, fault.CursorExpired}, {CursorLife + 1, fault.CursorExpired}, {-5, ""}} {
+	}{{cursorLife - 1, ""}, {cursorLife, fault.CursorExpired}, {cursorLife + 1, fault.CursorExpired}, {-5, ""}} {
 		b.now = begin + c.age
 		if _, err := b.read(Read{Cursor: p.Cursor}); fault.CodeOf(err) != c.code {
 			t.Errorf("age %d: %v, want %q", c.age, err, c.code)
 		}
 	}
-	if CursorLife != limits.CursorSeconds*1000 {
-		t.Errorf("a cursor lives %d ms", CursorLife)
+	if cursorLife != limits.CursorSeconds*1000 {
+		t.Errorf("a cursor lives %d ms", cursorLife)
 	}
-	b.now = begin + CursorLife - 1 // each page has a fresh one
+	b.now = begin + cursorLife - 1 // each page has a fresh one
 	next, err := b.read(Read{Cursor: p.Cursor})
 	b.must(err)
-	b.now += CursorLife - 1
+	b.now += cursorLife - 1
 	_, err = b.read(Read{Cursor: next.Cursor})
 	b.must(err)
 }

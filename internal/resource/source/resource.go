@@ -23,7 +23,7 @@ func Resource() op.Resource {
 		},
 		Check:   check,
 		Kinds:   []api.ResourceKind{api.KindTopic, api.KindStreamSet},
-		Purge:   Remove,
+		Purge:   remove,
 		Changed: ageChanged,
 	}
 }

@@ -55,10 +55,11 @@ func read(v *op.View, req *api.StreamsReadRequest) (*api.StreamsReadResponse, er
 	}, nil
 }
 
-func keys(v *op.View, req *api.StreamsReadRequest) ([]string, error) {
+// keys has no class: every reader is shown every event.
+func keys(v *op.View, req *api.StreamsReadRequest) ([]string, string, error) {
 	_, k, err := source.Stream(&v.Scope, req.Stream.StreamSet, req.Stream.StreamID, req.Stream.Generation)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return []string{source.WakeKey(k)}, nil
+	return []string{source.WakeKey(k)}, "", nil
 }

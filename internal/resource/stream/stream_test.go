@@ -175,8 +175,9 @@ func TestAStreamNobodyAppendedToIsEmptyAndCanBeWaitedFor(t *testing.T) {
 	req := ask("new")
 	req.WaitMillis = 250
 	var keys []string
-	b.view(func(v *op.View) { keys, err = h.WaitKeys(v, req) })
-	if err != nil || h.WaitMillis(req) != 250 || !h.WaitAgain(resp) {
+	var class string
+	b.view(func(v *op.View) { keys, class, err = h.WaitKeys(v, req) })
+	if err != nil || class != "" || h.WaitMillis(req) != 250 || !h.WaitAgain(resp) {
 		t.Errorf("it is not waited for: %v", err)
 	}
 	if _, err := b.append("other", 1, api.ExpectAny(), "x"); err != nil || b.hints[0].Key == keys[0] {
@@ -218,7 +219,7 @@ func TestStreamsLiveInAStreamSet(t *testing.T) {
 	b.view(func(v *op.View) {
 		req := ask("a")
 		req.Stream.StreamSet = "none"
-		_, keysErr = Resource().Handlers[0].WaitKeys(v, req)
+		_, _, keysErr = Resource().Handlers[0].WaitKeys(v, req)
 	})
 	if fault.CodeOf(keysErr) != fault.NotFound {
 		t.Errorf("waiting in an unknown stream set: %v", keysErr)

@@ -66,10 +66,11 @@ func read(v *op.View, req *api.EventsReadRequest) (*api.EventsReadResponse, erro
 	}, nil
 }
 
-func keys(v *op.View, req *api.EventsReadRequest) ([]string, error) {
+// keys has no class: every reader is shown every event.
+func keys(v *op.View, req *api.EventsReadRequest) ([]string, string, error) {
 	_, k, err := source.Resolve(&v.Scope, req.Source)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return []string{source.WakeKey(k)}, nil
+	return []string{source.WakeKey(k)}, "", nil
 }

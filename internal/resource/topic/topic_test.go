@@ -38,6 +38,7 @@ func TestAReadAtTheTailWaitsForThePublish(t *testing.T) {
 	req := &api.EventsReadRequest{Source: ofOrders, WaitMillis: 500}
 	b.complete(req)
 	var keys []string
+	var class string
 	var empty any
 	err := b.view(func(v *op.View, h *op.Handler) (err error) {
 		if empty, err = h.Run(v, req); err != nil {
@@ -46,14 +47,14 @@ func TestAReadAtTheTailWaitsForThePublish(t *testing.T) {
 		if h.WaitMillis(req) != 500 || !h.WaitAgain(empty) || h.WaitUntil(empty) != 0 {
 			t.Errorf("an empty page does not wait")
 		}
-		keys, err = h.WaitKeys(v, req)
+		keys, class, err = h.WaitKeys(v, req)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, hints := b.entry(b.batch(request(b.id(), publishing(event("a")))))
-	if len(hints) != 1 || len(keys) != 1 || hints[0].Key != keys[0] {
+	if len(hints) != 1 || len(keys) != 1 || class != "" || hints[0].Key != keys[0] {
 		t.Errorf("waits for %q, woken by %+v", keys, hints)
 	}
 	page, f := b.read(*req)

@@ -58,12 +58,9 @@ func sweep(x *op.Ctx, owner []byte, budget int) error {
 	return nil
 }
 
-// purgeBytes bounds the values a step of Purge reads over on its way.
-const purgeBytes = 8 << 20
-
 // Purge removes at most budget rows of a deleted collection in one partition.
-// Less than budget means that none is left; a step that its bytes ended answers
-// the whole budget.
+// Less than budget means that none is left; a step that bytes ended answers the
+// whole budget.
 func Purge(x *op.Ctx, o table.Owner, budget int) (int, error) {
 	removed := 0
 	h, ok, err := heads.Get(x.Tx, o)
@@ -76,37 +73,13 @@ func Purge(x *op.Ctx, o table.Owner, budget int) (int, error) {
 		removed++
 	}
 	for _, id := range []table.ID{entries.ID, uniques.ID, tombstones.ID, documents.ID} {
-		n, all, err := removeSome(x, o.Append([]byte{byte(id)}), budget-removed)
+		n, next, err := table.RemoveSome(x.Tx, o.Append([]byte{byte(id)}), nil, budget-removed)
 		if err != nil {
 			return removed, err
 		}
-		removed += n
-		if !all {
+		if removed += n; next != nil {
 			return budget, nil
 		}
 	}
 	return removed, nil
-}
-
-// removeSome deletes at most n rows below a prefix and says whether these were
-// all.
-func removeSome(x *op.Ctx, prefix []byte, n int) (removed int, all bool, err error) {
-	var keys [][]byte
-	size, all := 0, true
-	err = x.Tx.Scan(prefix, codec.PrefixEnd(prefix), false, func(key, value []byte) (bool, error) {
-		if len(keys) >= n || size >= purgeBytes {
-			all = false
-			return false, nil
-		}
-		size += len(value)
-		keys = append(keys, append([]byte(nil), key...))
-		return true, nil
-	})
-	if err != nil {
-		return 0, false, err
-	}
-	for _, k := range keys {
-		x.Tx.Delete(k)
-	}
-	return len(keys), all, nil
 }
