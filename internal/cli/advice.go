@@ -3,14 +3,18 @@ package cli
 import (
 	"fmt"
 
+	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 )
 
 // advice says whether anything happened, what to do about the cause, and how to
 // repeat the call, if it may be. An error without a command id is of a read, or
 // of something that is no operation: there nothing can have happened.
-func advice(e *fault.Error) string {
-	s := again(e, step(e))
+func advice(e *fault.Error, about subject) string {
+	if s := finishedAlready(e); s != "" {
+		return s
+	}
+	s := again(e, step(e, about))
 	if e.RetryAfterMillis > 0 {
 		s += fmt.Sprintf(", not before %d ms have passed", e.RetryAfterMillis)
 	}
@@ -23,6 +27,17 @@ func advice(e *fault.Error) string {
 		return "nothing happened; " + s
 	}
 	return s
+}
+
+// finishedAlready is for a delivery that was finished before: by this caller,
+// whose first answer may have been lost, or by another.
+func finishedAlready(e *fault.Error) string {
+	group := e.Code == fault.NotFound && e.Reason == "unknown_delivery"
+	queue := e.Code == fault.StaleLease && e.Facts["state"] == string(api.StateAcked)
+	if group || queue {
+		return "nothing is left to do: the delivery is finished already, and this changed nothing"
+	}
+	return ""
 }
 
 // again says how the call may be repeated after the step.
@@ -65,8 +80,11 @@ func fresh(e *fault.Error) string {
 }
 
 // step is what to do about the cause, "" when there is nothing.
-func step(e *fault.Error) string {
+func step(e *fault.Error, about subject) string {
 	if s := e.Facts["nextAction"]; s != "" {
+		return s
+	}
+	if s := stepOfGroup(e, about); s != "" {
 		return s
 	}
 	if s := stepOfReason(e.Reason); s != "" {
@@ -95,7 +113,7 @@ func step(e *fault.Error) string {
 	case fault.CursorExpired:
 		return "begin again without --cursor"
 	case fault.HistoryUnavailable:
-		return "begin at the first position that is kept"
+		return "begin at the first position that is kept" + about.firstKept(e)
 	case fault.BudgetExceeded:
 		return "ask for less: a smaller --limit, or conditions on an indexed field"
 	case fault.DispatchPaused:
@@ -112,6 +130,40 @@ func step(e *fault.Error) string {
 		return "use a newer keyload; this one leaves the store as it is"
 	case fault.RecoveryRequired:
 		return "remove the cause, for example make room on the disk, start the server again"
+	}
+	return ""
+}
+
+// firstKept is the flag that begins there.
+func (a *subject) firstKept(e *fault.Error) string {
+	r, stream := a.request.(*api.StreamsReadRequest)
+	if name := flagFor("/afterPosition", a.flags); name != "" && e.Facts["afterPosition"] != "" && !(stream && r.Direction == api.Backward) {
+		return ": " + name + " " + e.Facts["afterPosition"]
+	}
+	return ""
+}
+
+// stepOfGroup is for what stands in the way of a command on a group, or is put
+// right by one.
+func stepOfGroup(e *fault.Error, about subject) string {
+	generation := about.atGeneration(e.Facts["generation"])
+	switch e.Reason {
+	case "unknown_group":
+		return "create it, without --expected-generation: " + about.onGroup("configure")
+	case "group_exists":
+		return "keep it, or pause it to replace its definition: " + about.onGroup("pause", generation...)
+	case "not_paused":
+		return "pause it: " + about.onGroup("pause", generation...)
+	case "group_generation":
+		return "see where it stands (" + about.onGroup("status") + ") and decide anew"
+	case "group_paused", "group_failed":
+		return "let it go on: " + about.onGroup("resume", generation...)
+	case "retention_pin":
+		return "see how far the group named above is (" + about.onGroupOf("status", []string{"TOPIC", e.Facts["holder"]}) + "), and let it go on, seek it forward or delete it"
+	case "purged":
+		if e.Facts["checkpoint"] != "" {
+			return "move it: " + about.onGroup("seek", append([]string{"beginning"}, generation...)...)
+		}
 	}
 	return ""
 }

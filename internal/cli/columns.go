@@ -38,8 +38,9 @@ func columnsOf(t reflect.Type) []string {
 	return nil
 }
 
-// table writes a list of structures with a column for every field that is set
-// in at least one of them. Where single ones were refused, each has its number.
+// table writes a list of structures with a column for every field that was
+// chosen; where none were, for every one that is set in at least one of them.
+// Where single ones were refused, each has its number.
 func (p *printer) table(b *bytes.Buffer, indent string, list reflect.Value) {
 	t := list.Type().Elem()
 	wanted := columnsOf(t)
@@ -67,11 +68,11 @@ func (p *printer) table(b *bytes.Buffer, indent string, list reflect.Value) {
 		for j := range column {
 			f := list.Index(j).Field(i)
 			empty = empty && f.IsZero()
-			if !f.IsZero() || !strings.Contains(options, "omit") {
+			if !f.IsZero() || !strings.Contains(options, "omit") || wanted != nil && saysNone(f) {
 				column[j] = p.inCell(f)
 			}
 		}
-		if !empty {
+		if !empty || wanted != nil {
 			add(name, column)
 		}
 	}
@@ -82,6 +83,12 @@ func (p *printer) table(b *bytes.Buffer, indent string, list reflect.Value) {
 	for line := range strings.SplitSeq(w.Render(), "\n") {
 		b.WriteString(indent + strings.TrimRight(line, " ") + "\n")
 	}
+}
+
+// saysNone says that the zero of a field is an answer, such as a checkpoint of 0,
+// and not the lack of one.
+func saysNone(f reflect.Value) bool {
+	return f.Kind() == reflect.Bool || (f.CanInt() || f.CanUint()) && f.Type() != reflect.TypeFor[api.Time]()
 }
 
 // items are what became of the single items of a response: how many there are,
@@ -140,7 +147,7 @@ func (x items) summary() string {
 
 // advice says what to do about the refused items, once for those that need the
 // same.
-func (x items) advice() string {
+func (x items) advice(about subject) string {
 	var order []string
 	places := map[string][]string{}
 	for i := range x.all {
@@ -148,7 +155,7 @@ func (x items) advice() string {
 		if e == nil {
 			continue
 		}
-		text := advice(e)
+		text := advice(e, about)
 		if places[text] == nil {
 			order = append(order, text)
 		}

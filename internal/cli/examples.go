@@ -68,7 +68,7 @@ func example(operation string) string {
 func groupExample(operation string) string {
 	switch operation {
 	case "subscriptions.configure":
-		return `keyload subscriptions configure orders-placed billing --event-types 'OrderPlaced,Order*' --max-attempts 3`
+		return `keyload subscriptions configure orders-placed billing --event-types 'OrderPlaced,Order*' --max-attempts 3 --retry.base-millis 5s --dead-letter.max-events 1000`
 	case "subscriptions.receive":
 		return `keyload subscriptions receive orders-placed billing --max-events 10 --lease-seconds 2m --wait-millis 20s`
 	case "subscriptions.complete":

@@ -30,8 +30,8 @@ type teller struct {
 	w       io.Writer // where people read errors
 	json    bool
 	name    typedName
-	command string // its words
-	flags   []flag // to name what a refusal is about
+	command string  // its words
+	subject subject // what a refusal is about
 }
 
 // report writes an error and says what to exit with.
@@ -75,13 +75,10 @@ func (t *teller) usage(e *badUsage) int {
 }
 
 func (t *teller) fault(e *fault.Error) {
-	fmt.Fprintf(t.w, "keyload: %s\n", t.name.in(e.Error()))
-	for _, v := range e.Violations {
-		name := flagFor(v.Path, t.flags)
-		if name == "" {
-			name = v.Path
-		}
-		fmt.Fprintf(t.w, "  %s\n", strings.TrimSpace(name+" "+v.Message))
+	sentence, left := t.sentence(e)
+	fmt.Fprintf(t.w, "keyload: %s\n", t.name.in(sentence))
+	for _, v := range left {
+		fmt.Fprintf(t.w, "  %s\n", t.violation(v))
 	}
 	names := make([]string, 0, len(e.Facts))
 	for name := range e.Facts {
@@ -91,5 +88,27 @@ func (t *teller) fault(e *fault.Error) {
 	for _, name := range names {
 		fmt.Fprintf(t.w, "  %s: %s\n", name, e.Facts[name])
 	}
-	fmt.Fprintf(t.w, "next: %s\n", t.name.in(advice(e)))
+	fmt.Fprintf(t.w, "next: %s\n", t.name.in(advice(e, t.subject)))
+}
+
+// sentence is the error as one sentence, and the violations that are not said
+// with it. Where it is nothing but its one violation, it names the flag.
+func (t *teller) sentence(e *fault.Error) (text string, left []fault.Violation) {
+	if len(e.Violations) != 1 || !strings.HasSuffix(e.Detail, ": "+e.Violations[0].Message) {
+		return e.Error(), e.Violations
+	}
+	own := *e
+	if v := e.Violations[0]; flagFor(v.Path, t.subject.flags) != "" {
+		own.Detail = t.violation(v)
+	}
+	return own.Error(), nil
+}
+
+// violation names its place by the flag it was typed with.
+func (t *teller) violation(v fault.Violation) string {
+	name := flagFor(v.Path, t.subject.flags)
+	if name == "" {
+		name = v.Path
+	}
+	return strings.TrimSpace(name + " " + v.Message)
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 )
 
@@ -16,7 +18,7 @@ func TestAnErrorSaysWhatWhyWhereAndWhatNext(t *testing.T) {
 	e.CommandID = "0190b6a0-5c1e-7c3a-9d5e-2f1b8a6c4d3e"
 	e.Violations = []fault.Violation{{Path: "/lane/queue", Message: "is full"}, {Path: "/other", Message: "is odd"}}
 	var b bytes.Buffer
-	tell := teller{w: &b, flags: []flag{{name: "queue", pointer: "/lane/queue"}}}
+	tell := teller{w: &b, subject: subject{flags: []flag{{name: "queue", pointer: "/lane/queue"}}}}
 	if code := tell.report(fmt.Errorf("wrapped: %w", e)); code != 12 {
 		t.Errorf("exit code is %d", code)
 	}
@@ -52,8 +54,102 @@ func TestAdviceFollowsFromRetryAndCodeAndSaysWhetherAnythingHappened(t *testing.
 		{command(fault.New(fault.CursorExpired, "receipt_horizon", "")), "nothing happened this time, and nobody knows about an earlier one; look at what is stored now and decide anew, then run it again"},
 		{command(fault.New(fault.DispatchPaused, "queue_paused", "")), "nothing happened; wait until delivery goes on, then repeat it unchanged with --command-id " + id},
 	} {
-		if got := advice(c.e); got != c.want {
+		if got := advice(c.e, subject{}); got != c.want {
 			t.Errorf("%s, %s\n got %s\nwant %s", c.e.Code, c.e.Retry, got, c.want)
+		}
+	}
+}
+
+func TestASentenceThatIsItsOneViolationIsSaidOnceAndNamesTheFlag(t *testing.T) {
+	var b bytes.Buffer
+	tell := teller{w: &b, subject: subject{flags: []flag{{name: "lease", pointer: "/leaseSeconds"}}}}
+	tell.report(fault.Invalid("/leaseSeconds", "the policy allows at most %d", 300))
+	equal(t, b.String(), `
+keyload: Validation (invalid_field): --lease the policy allows at most 300
+next: correct what is named above, then run it again
+`)
+	b.Reset()
+	tell.report(fault.Invalid("/kills", "must be 0 to 20"))
+	equal(t, b.String(), `
+keyload: Validation (invalid_field): kills: must be 0 to 20
+next: correct what is named above, then run it again
+`)
+}
+
+func TestAdviceAboutAGroupIsACommandOnThatGroup(t *testing.T) {
+	const home = "default/main/main/main"
+	of := func(kind api.SourceKind, partition string) subject {
+		p, err := api.ParsePartition(partition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source := api.SourceRef{Partition: p, Resource: "prices", Kind: kind}
+		if kind == api.SourceStream {
+			source.StreamID = "a b"
+		}
+		return subject{request: &api.SubscriptionsConfigureRequest{Group: api.GroupRef{Source: source, Group: "audit"}, ExpectedGeneration: 2}}
+	}
+	topic := of(api.SourceTopic, home)
+	stored := topic
+	stored.dir = "data"
+	never := fault.RetryNever
+	for _, c := range []struct {
+		e     *fault.Error
+		about subject
+		want  string
+	}{
+		{fault.New(fault.NotFound, "unknown_group", ""), topic, "create it, without --expected-generation: keyload subscriptions configure prices audit"},
+		{fault.New(fault.NotFound, "unknown_group", ""), stored, "keyload subscriptions configure prices audit --dir data"},
+		{fault.New(fault.NotFound, "unknown_group", ""), of(api.SourceTopic, "acme/shop"), "keyload subscriptions configure prices audit --partition acme/shop/main/main"},
+		{fault.New(fault.NotFound, "unknown_group", ""), of(api.SourceStream, home), "keyload subscriptions configure --stream-set prices --stream-id 'a b' --group audit"},
+		{fault.New(fault.Conflict, "not_paused", ""), topic, "pause it: keyload subscriptions pause prices audit --expected-generation 2, then"},
+		{fault.New(fault.Conflict, "group_exists", "").With("generation", "7"), topic, "keyload subscriptions pause prices audit --expected-generation 7"},
+		{fault.New(fault.DispatchPaused, "group_paused", "").With("generation", "7"), topic, "let it go on: keyload subscriptions resume prices audit --expected-generation 7, then"},
+		{fault.New(fault.DispatchPaused, "group_paused", ""), subject{}, "keyload subscriptions resume TOPIC GROUP --expected-generation N"},
+		{fault.New(fault.ResourceExhausted, "retention_pin", "").With("holder", "audit"), subject{}, "(keyload subscriptions status TOPIC audit)"},
+		{fault.New(fault.HistoryUnavailable, "purged", "").With("checkpoint", "1"), topic, "keyload subscriptions seek prices audit beginning --expected-generation 2"},
+		{fault.New(fault.NotFound, "unknown_delivery", ""), topic, "nothing is left to do: the delivery is finished already, and this changed nothing"},
+		{fault.New(fault.StaleLease, "lease_replaced", "").With("state", "acked").With("nextAction", "drop it"), subject{}, "nothing is left to do: the delivery is finished already, and this changed nothing"},
+		{fault.New(fault.StaleLease, "lease_replaced", "").With("state", "leased").With("nextAction", "drop it").WithRetry(never), subject{}, "repeating it cannot help: drop it"},
+	} {
+		if got := advice(c.e, c.about); !strings.Contains(got, c.want) {
+			t.Errorf("%s\n got %s\nwant %s", c.e.Reason, got, c.want)
+		}
+	}
+}
+
+func TestAReadBeforeWhatIsRetainedIsToldTheFlagThatBeginsThere(t *testing.T) {
+	gone := fault.New(fault.HistoryUnavailable, "purged", "").With("afterPosition", "3")
+	const where = "begin at the first position that is kept"
+	after := []flag{{name: "after-position", pointer: "/afterPosition"}}
+	for _, c := range []struct {
+		about subject
+		want  string
+	}{
+		{subject{flags: after, request: &api.EventsReadRequest{}}, where + ": --after-position 3, then run it again"},
+		{subject{flags: after, request: &api.StreamsReadRequest{Direction: api.Forward}}, where + ": --after-position 3, then run it again"},
+		{subject{flags: after, request: &api.StreamsReadRequest{Direction: api.Backward}}, where + ", then run it again"},
+		{subject{}, where + ", then run it again"},
+	} {
+		if got := advice(gone, c.about); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}
+
+func TestOperationsInAnAnswerAreWrittenAsCommandsOnItsGroup(t *testing.T) {
+	a := subject{request: &api.SubscriptionsExplainRequest{Group: api.GroupRef{Source: api.SourceRef{Resource: "prices", Kind: api.SourceTopic}, Group: "audit"}}}
+	for text, want := range map[string]string{
+		"subscriptions.resume": "keyload subscriptions resume prices audit --expected-generation N",
+		"subscriptions.skip, or subscriptions.deadletters.redrive": "keyload subscriptions skip prices audit REASON --expected-generation N --position 5, or " +
+			"keyload subscriptions deadletters redrive prices audit --position 5",
+		"subscriptions.receive":                  "keyload subscriptions receive prices audit",
+		"subscriptions.seek":                     "keyload subscriptions seek prices audit TO --expected-generation N",
+		"resources.configure with paused: false": "keyload resources configure with paused: false",
+		"completing a delivery":                  "completing a delivery",
+	} {
+		if got := a.runnable(text, 5); got != want {
+			t.Errorf("%s\n got %s\nwant %s", text, got, want)
 		}
 	}
 }
@@ -72,7 +168,7 @@ func TestEveryCodeHasItsExitCodeAndAdvice(t *testing.T) {
 		if got := tell.report(e); got != c.ExitCode() || got < 2 {
 			t.Errorf("%s exits with %d", c, got)
 		}
-		if advice(e) == "" {
+		if advice(e, subject{}) == "" {
 			t.Errorf("%s has no advice", c)
 		}
 	}

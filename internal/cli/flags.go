@@ -43,7 +43,8 @@ const (
 
 // flagsOf lists the flags of a request type. References and single structures
 // are flattened, so that a lane is --queue and --partition; a policy has one
-// flag for all of it, in JSON, and one for each of its numbers.
+// flag for all of it, in JSON, and one for each of its numbers. What a policy has
+// within it keeps its name: --retry.base-millis, --dead-letter.max-events.
 //
 // What a request cannot do without and is one word may be typed without its
 // flag, in the order of the fields: the resource, then what is named in it. The
@@ -72,13 +73,16 @@ func structFlags(t reflect.Type, at flag, prefix string) []flag {
 			index: append(append([]int(nil), at.index...), i), typ: sf.Type, tag: sf.Tag,
 			required: !strings.Contains(options, "omit"),
 		}
-		out = append(out, fieldFlags(f, prefix)...)
+		// A structure within a policy has names that others have too, such as
+		// maxBytes.
+		out = append(out, fieldFlags(f, prefix != "" || strings.HasSuffix(t.Name(), "Policy"))...)
 	}
 	return out
 }
 
-// fieldFlags is one field's flags: usually f itself with its shape.
-func fieldFlags(f flag, prefix string) []flag {
+// fieldFlags is one field's flags: usually f itself with its shape. The flags of
+// a structure that is part of something begin with its name.
+func fieldFlags(f flag, part bool) []flag {
 	switch t := f.typ; {
 	case f.pointer == "/requestId":
 		f.name = "command-id"
@@ -101,7 +105,7 @@ func fieldFlags(f flag, prefix string) []flag {
 		f.shape = shapeObjects
 	case t.Kind() == reflect.Map:
 		f.shape = shapeMap
-	case t.Kind() == reflect.Struct && prefix != "":
+	case t.Kind() == reflect.Struct && part:
 		return structFlags(t, f, f.name+".")
 	case t.Kind() == reflect.Struct:
 		return structFlags(t, f, "")
@@ -139,6 +143,11 @@ func sourceFlags(at flag) []flag {
 			set.name, set.source = "stream-set", api.SourceStream
 			set.tag = `doc:"name of the stream set, to read one stream of it"`
 			out = append(out, topic, set)
+		case "generation":
+			if at.pointer == "/group/source" {
+				f.tag = `doc:"generation of the source; that of the group is --expected-generation" default:"1" minimum:"1"`
+			}
+			out = append(out, f)
 		default:
 			out = append(out, f)
 		}

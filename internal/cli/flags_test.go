@@ -169,6 +169,22 @@ func TestAPolicyIsSetNumberByNumberAndTakesDefaultsForTheRest(t *testing.T) {
 	}
 }
 
+func TestThePartsOfAGroupsPolicyKeepTheirNames(t *testing.T) {
+	request, err := built(t, "keyload subscriptions configure prices audit --max-attempts 3 --retry.base-millis 5s --dead-letter.max-events 7 --dead-letter.max-bytes 8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := request.(*api.SubscriptionsConfigureRequest).Definition.Policy
+	if p.MaxAttempts != 3 || p.Retry.BaseMillis != 5000 || p.DeadLetter != (api.GroupDeadLetters{MaxEvents: 7, MaxBytes: 8}) {
+		t.Errorf("policy is %+v", p)
+	}
+	for _, flag := range []string{"--max-events", "--max-bytes", "--base-millis", "--factor"} {
+		if _, err := built(t, "keyload subscriptions configure prices audit "+flag+" 1"); err == nil || !strings.Contains(err.Error(), "unknown flag "+flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
 func TestWhatARequestCannotDoWithoutMayBeTypedWithoutItsFlag(t *testing.T) {
 	for line, flagged := range map[string]string{
 		"keyload queues status jobs":                              "keyload queues status --queue jobs",
@@ -248,6 +264,7 @@ func TestAWrongCommandLineNamesTheFlagAndSaysWhatIsAllowed(t *testing.T) {
 		{"keyload queues list --queue jobs --state ''", "--state must not be empty"},
 		{"keyload queues status jobs --queue jobs", "--queue is given twice"},
 		{"keyload queues status jobs more", "unexpected argument more"},
+		{"keyload subscriptions resume prices audit --generation 2", "--expected-generation is required; --generation is that of the source, not of the group"},
 		{"keyload resources delete jobs --expected-version 0", "--expected-version must be at least 1"},
 		{"keyload resources configure jobs queue --queue.max-attempts 0", "--queue.max-attempts must be at least 1"},
 		{"keyload resources configure jobs queue --queue-policy '{\"maxAttempts\":0}'", "--queue-policy (at /maxAttempts) must be at least 1"},

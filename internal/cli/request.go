@@ -53,7 +53,12 @@ func (r *reader) build(o *api.Operation, flags []flag, in given) (any, error) {
 			return nil, &badUsage{text: valueText("--"+f.name, err)}
 		}
 	}
-	return finish(o, request.Interface(), flags)
+	done, err := finish(o, request.Interface(), flags)
+	if bad, ok := err.(*badUsage); ok && in.texts["generation"] != nil {
+		const missing = "--expected-generation is required"
+		bad.text = strings.ReplaceAll(bad.text, missing, missing+"; --generation is that of the source, not of the group")
+	}
+	return done, err
 }
 
 // finish completes a request and checks it before anything is sent.

@@ -43,9 +43,9 @@ type program struct {
 	Publish publishCmd `cmd:"" group:"Daily work:" help:"Publish an event to a topic."`
 	Tail    tailCmd    `cmd:"" group:"Daily work:" help:"Follow a topic or a stream."`
 	Enqueue enqueueCmd `cmd:"" group:"Daily work:" help:"Put a message into a queue."`
-	Receive receiveCmd `cmd:"" group:"Daily work:" help:"Claim messages of a queue under a lease."`
-	Ack     ackCmd     `cmd:"" group:"Daily work:" help:"Finish received messages."`
-	Nack    nackCmd    `cmd:"" group:"Daily work:" help:"Give received messages back as failed, to be tried again later."`
+	Receive receiveCmd `cmd:"" group:"Daily work:" help:"Claim messages of a queue, or events of a group, under a lease."`
+	Ack     ackCmd     `cmd:"" group:"Daily work:" help:"Finish what was received."`
+	Nack    nackCmd    `cmd:"" group:"Daily work:" help:"Give what was received back as failed, to be tried again later."`
 	Commit  commitCmd  `cmd:"" group:"Daily work:" help:"Commit any changes to one partition, all of them or none."`
 
 	Init    initCmd    `cmd:"" group:"The store:" help:"Make a new store and its first API key."`
@@ -72,6 +72,7 @@ type session struct {
 	streams Streams
 	name    typedName
 	flags   []flag // of its operation, to name what a refusal is about
+	request any    // that was sent
 }
 
 // Run carries out one command line and says what to exit with. It ends early
@@ -113,7 +114,7 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	if err != nil && ctx.Err() != nil {
 		err = context.Canceled
 	}
-	tell.flags = s.flags
+	tell.subject = s.subject()
 	return tell.report(err)
 }
 
@@ -188,6 +189,7 @@ func (s *session) send(o *api.Operation, request any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.request = request
 	response := reflect.New(o.Response).Interface()
 	err = named(d.Do(s.ctx, o, request, response), request)
 	if closeErr := closeStore(); err == nil {

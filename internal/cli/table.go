@@ -27,28 +27,32 @@ type printer struct {
 	w        io.Writer
 	terminal bool // shorten long cells
 	name     typedName
+	subject  subject // what the response answers
+	position uint64  // that the response is about; 0 when it is about none
 }
 
 // print writes any response.
 func (p *printer) print(response any) error {
 	v := reflect.ValueOf(response).Elem()
 	var b bytes.Buffer
+	p.position, _ = fieldOf[uint64](response, "Position")
 	p.structure(&b, "", only(v))
 	if f := v.FieldByName("Receipt"); f.IsValid() && f.Type() == reflect.TypeFor[api.Receipt]() {
 		x := itemsOf(response)
-		b.WriteString(receiptLine(f.Interface().(api.Receipt), x) + p.name.in(x.advice()))
+		b.WriteString(receiptLine(f.Interface().(api.Receipt), x) + p.name.in(x.advice(p.subject)))
 	}
 	_, err := p.w.Write(b.Bytes())
 	return err
 }
 
 // only is the one structure of a response that has nothing else to say, such as
-// the document of documents.get; otherwise the response itself.
+// the document of documents.get; otherwise the response itself. That nothing
+// changed is something to say.
 func only(v reflect.Value) reflect.Value {
 	var found []reflect.Value
 	for i := range v.NumField() {
 		f := v.Field(i)
-		if f.Type() == reflect.TypeFor[api.Receipt]() || f.IsZero() && f.Kind() == reflect.Bool {
+		if f.Type() == reflect.TypeFor[api.Receipt]() || f.IsZero() && f.Kind() == reflect.Bool && v.Type().Field(i).Name != "Changed" {
 			continue
 		}
 		found = append(found, f)
@@ -71,6 +75,9 @@ func (p *printer) structure(b *bytes.Buffer, indent string, v reflect.Value) {
 			continue
 		}
 		if s, ok := p.cell(f); ok {
+			if name == "changedBy" {
+				s = p.name.in(p.subject.runnable(s, p.position))
+			}
 			plain = append(plain, [2]string{name, s})
 			continue
 		}

@@ -135,7 +135,7 @@ func TestAListOfResourcesFitsALineOf100Characters(t *testing.T) {
 resources: 2 (--json shows every field)
   name                      domain  kind        paused  version  updatedAt                 deleting
   nnnnnnnnnnnnnnnnnnnnnnnn  main    queue       true    12       2026-02-01T03:00:00.000Z  true
-  c                         main    collection          1        2026-02-01T03:00:00.000Z
+  c                         main    collection  false   1        2026-02-01T03:00:00.000Z  false
 `)
 	for line := range strings.SplitSeq(out, "\n") {
 		if len(line) > 100 {
@@ -173,10 +173,29 @@ uptimeMillis  0
 ready         false
 storedBytes   0
 shards: 2 (--json shows every field)
-  shard  position
-  0      3
-  1      0
+  shard  catalog  position  durablePosition  loggedTime  failure
+  0      false    3         0
+  1      false    0         0
 `)
+}
+
+func TestAColumnThatWasChosenIsShownThoughAllOfItIsZero(t *testing.T) {
+	equal(t, printed(t, &api.SubscriptionsListResponse{Groups: []api.GroupInfo{{Group: "audit"}, {Group: "billing"}}}, true), `
+examined  0 records, 0 bytes
+groups: 2 (--json shows every field)
+  group    checkpoint  tail  lag  paused  deadLetters  pinnedBytes
+  audit    0           0     0    false   0            0
+  billing  0           0     0    false   0            0
+`)
+}
+
+func TestThatNothingChangedIsSaid(t *testing.T) {
+	for changed, want := range map[bool]string{false: "changed  false\n", true: "changed  true\n"} {
+		out := printed(t, &api.SubscriptionsResumeResponse{Receipt: receipt, State: api.GroupState{Generation: 1}, Changed: changed}, false)
+		if !strings.HasPrefix(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
 }
 
 func TestNestedNumbersStandUnderTheirHeading(t *testing.T) {

@@ -2,20 +2,22 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
 )
 
 // tailWaitMillis is how long one read of tail waits: the longest allowed.
 const tailWaitMillis = 20_000
 
 type tailCmd struct {
-	Topic     string `arg:"" optional:"" help:"name of the topic"`
-	StreamSet string `name:"stream-set" placeholder:"NAME" help:"follow a stream of this stream set instead of a topic"`
-	StreamID  string `name:"stream-id" placeholder:"ID" help:"id of the stream"`
-	After     uint64 `placeholder:"POSITION" help:"begin after this position; 0 is the first one"`
-	Once      bool   `help:"end at the last event instead of waiting for more"`
+	Topic     string  `arg:"" optional:"" help:"name of the topic"`
+	StreamSet string  `name:"stream-set" placeholder:"NAME" help:"follow a stream of this stream set instead of a topic"`
+	StreamID  string  `name:"stream-id" placeholder:"ID" help:"id of the stream"`
+	After     *uint64 `placeholder:"POSITION" help:"begin after this position; 0 is the first one. Without it, at the first event that is retained"`
+	Once      bool    `help:"end at the last event instead of waiting for more"`
 	within
 }
 
@@ -36,12 +38,19 @@ func (c *tailCmd) Run(s *session) error {
 		return err
 	}
 	defer func() { _ = closeStore() }() // reads leave nothing to lose
-	request := &api.EventsReadRequest{Source: source, AfterPosition: c.After}
+	request := &api.EventsReadRequest{Source: source}
+	if c.After != nil {
+		request.AfterPosition = *c.After
+	}
+	s.request, s.flags = request, []flag{{name: "after", pointer: "/afterPosition"}}
 	if !c.Once {
 		request.WaitMillis = tailWaitMillis
 	}
 	for {
 		page, err := api.Call(s.ctx, d, api.EventsRead, request)
+		if c.After == nil && request.Cursor == "" && s.skipPurged(request, err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -55,6 +64,22 @@ func (c *tailCmd) Run(s *session) error {
 		}
 		request.AfterPosition, request.Cursor = 0, page.Cursor
 	}
+}
+
+// skipPurged lets a read that nobody gave a beginning begin at the first retained
+// event, and says so.
+func (s *session) skipPurged(request *api.EventsReadRequest, err error) bool {
+	e := fault.From(err)
+	if e == nil || e.Code != fault.HistoryUnavailable {
+		return false
+	}
+	after, parseErr := strconv.ParseUint(e.Facts["afterPosition"], 10, 64)
+	if parseErr != nil || after <= request.AfterPosition {
+		return false
+	}
+	request.AfterPosition = after
+	fmt.Fprintf(s.streams.Err, "keyload: the events up to position %d are no longer retained; beginning at position %d\n", after, after+1)
+	return true
 }
 
 func (c *tailCmd) source() (api.SourceRef, error) {
