@@ -36,6 +36,7 @@ var layers = []layer{
 	{path: "internal/resource/directory"},
 	{path: "internal/resource/document/*"},
 	{path: "internal/resource/document"},
+	{path: "internal/resource/leasing"},
 	{path: "internal/resource/source"},
 	{path: "internal/resource/stream"},
 	{path: "internal/resource/topic"},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -228,7 +229,7 @@ func (x *auditor) waits() error {
 		if t == nil {
 			return true, nil
 		}
-		t.wait = earlier(t.wait, k.When)
+		t.wait = leasing.Earlier(t.wait, k.When)
 		return true, x.points(k.Ref, placeOf(k.Seq), waiting, func(e *entry) bool { return e.NotBefore == k.When })
 	})
 }
@@ -239,7 +240,7 @@ func (x *auditor) leases() error {
 		if t == nil {
 			return true, nil
 		}
-		t.due = earlier(t.due, k.When)
+		t.due = leasing.Earlier(t.due, k.When)
 		t.lastBatch = max(t.lastBatch, k.Seq)
 		for _, c := range l.Places {
 			if err := x.points(k.Ref, placeOf(c), leased, func(e *entry) bool { return e.Until == k.When && e.Batch == k.Seq }); err != nil {

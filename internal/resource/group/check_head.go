@@ -1,6 +1,7 @@
 package group
 
 import (
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -78,7 +79,7 @@ func (x *auditor) armed(f ref, t *tally) error {
 	}
 	bound("retry", h.First.Wait, t.wait)
 	bound("lease", h.First.Lease, t.due)
-	next := earlier(t.wait, t.due)
+	next := leasing.Earlier(t.wait, t.due)
 	if next != 0 && (h.Armed == 0 || h.Armed > max(next, x.Now)) { // what a step left over is due from then on
 		x.Report("due", where, "something is due at %d and the group is armed for %d", next, h.Armed)
 	}

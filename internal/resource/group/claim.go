@@ -5,6 +5,7 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/resource/source"
 )
 
@@ -15,7 +16,7 @@ func claimAll(g *group, req *api.SubscriptionsReceiveRequest, claims []claim1, s
 	}
 	h, who := &g.head, holder(g)
 	h.Batch++
-	until := after(g.c.Now, req.LeaseSeconds*1000)
+	until := leasing.After(g.c.Now, req.LeaseSeconds*1000)
 	l := &heldLease{
 		key: timeKey{g.ref, until, h.Batch}, made: true, left: len(claims),
 		row: lease{Principal: g.c.Principal.ID, Epoch: g.c.Principal.PolicyEpoch, Session: req.SessionID, Places: make([]uint64, len(claims))},

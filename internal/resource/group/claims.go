@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/token"
 )
 
@@ -63,29 +64,16 @@ func holder(g *group) claims {
 	}
 }
 
+// holder is who the lease was given to.
+func (x *claims) holder() leasing.Holder {
+	return leasing.Holder{Principal: x.principal, Policy: x.policy}
+}
+
 // unsealed is the claims of a place's lease as they stand in a response until the
 // door seals them.
 func (x claims) unsealed(p place, version uint64) string {
 	x.place, x.version = p, version
 	return string(x.append(make([]byte, 0, 80)))
-}
-
-// otherIncarnation takes the place of a token the door found to be of another
-// history of the store; the empty text that of one it could not verify. No
-// token has either form.
-const otherIncarnation = "-"
-
-// verified replaces, at the door, a token that does not hold.
-func verified(tokens *token.Sealer, text string) string {
-	_, err := tokens.Open(token.GroupDelivery, text)
-	switch fault.CodeOf(err) {
-	case "":
-		return text
-	case fault.TokenInvalidated:
-		return otherIncarnation
-	default:
-		return ""
-	}
 }
 
 // verifyToken refuses, at the door, a delivery token that does not hold.
@@ -98,22 +86,21 @@ func verifyToken(d *op.Door, text string) error {
 // for this group, as it is now, and for this caller. Errors: TokenInvalidated,
 // PermissionDenied, Validation.
 func scoped(text string, want *claims) (claims, error) {
-	if text == otherIncarnation {
-		return claims{}, fault.New(fault.TokenInvalidated, "other_incarnation",
-			"the token belongs to another history of this store (it was restored since, or the token is of another store); receive again")
+	b, ok, err := leasing.Claims(text)
+	if err != nil {
+		return claims{}, err
 	}
-	b, ok := token.Claims(text)
 	x, readable := readClaims(b)
 	switch {
 	case !ok || !readable:
 		return claims{}, fault.New(fault.Validation, "bad_token", "this is not a delivery token of a group as the store gave it; use the token exactly as it was delivered")
 	case x.partition != want.partition || x.resource != want.resource || x.id != want.id:
 		return claims{}, fault.New(fault.TokenInvalidated, "other_group", "the token is for another group, source or partition, or for one of the same name that was deleted since")
-	case x.principal != want.principal:
-		return claims{}, fault.New(fault.PermissionDenied, "other_principal", "the token was given to another principal; only that one may complete the delivery")
-	case x.policy != want.policy:
-		return claims{}, fault.New(fault.PermissionDenied, "policy_epoch", "the caller's policy has changed since the delivery; let the lease end and receive again")
-	case x.generation != want.generation || x.epoch != want.epoch:
+	}
+	if err := x.holder().Check(want.holder()); err != nil {
+		return claims{}, err
+	}
+	if x.generation != want.generation || x.epoch != want.epoch {
 		return claims{}, fault.New(fault.TokenInvalidated, "generation_changed", "the group was moved or given another filter since the delivery (generation %d then, %d now); drop the delivery and receive again", x.generation, want.generation).
 			With("generation", "%d", want.generation).With("tokenGeneration", "%d", x.generation)
 	}

@@ -6,24 +6,14 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/token"
 )
 
 // prepareComplete keeps tokens that do not hold out of the log. Each item has
 // its own outcome, so the command goes on without them.
 func prepareComplete(d *op.Door, req *api.SubscriptionsCompleteRequest) (changed bool, err error) {
-	items := req.Items
-	for i := range req.Items {
-		t := verified(d.Tokens, req.Items[i].Token)
-		if t == req.Items[i].Token {
-			continue
-		}
-		if !changed {
-			items, changed = append([]api.CompleteItem(nil), req.Items...), true // the caller's own stays as it is
-		}
-		items[i].Token = t
-	}
-	req.Items = items
+	req.Items, changed = leasing.VetItems(d.Tokens, token.GroupDelivery, req.Items)
 	return changed, nil
 }
 
@@ -136,27 +126,18 @@ func nack(g *group, p place, e *entry, dl *deadLetter, item *api.CompleteItem) e
 	if item.DelayMillis != nil {
 		wait = *item.DelayMillis
 	} else {
-		wait = backoff(g, e)
+		wait = leasing.Backoff(g.c, &g.policy.Retry, e.Failures+e.LeaseLosses)
 	}
-	return retry(g, p, e, dl, after(g.c.Now, wait))
+	return retry(g, p, e, dl, leasing.After(g.c.Now, wait))
 }
 
 // extend renews a lease: the place moves to a lease row of this command. Errors:
 // Validation beyond the policy's longest lease, ResourceExhausted when the lease
 // is as old as it may get.
 func extend(g *group, p place, e *entry, dl *deadLetter, seconds int64) error {
-	if seconds > g.policy.MaxLeaseSeconds {
-		return leaseTooLong(seconds, g.policy)
-	}
-	last := after(e.First, g.policy.MaxLeaseAgeSeconds*1000)
-	until := after(g.c.Now, seconds*1000)
-	if until > last {
-		if last <= e.Until {
-			return fault.New(fault.ResourceExhausted, "lease_age_limit", "the event has been held since %s and the group's policy allows %d seconds with all renewals (maxLeaseAgeSeconds); finish it, or release it", api.Time(e.First), g.policy.MaxLeaseAgeSeconds).
-				With("limit", "maxLeaseAgeSeconds").With("max", "%d", g.policy.MaxLeaseAgeSeconds).
-				With("deadline", "%s", api.Time(e.Until)).WithRetry(fault.RetryNever)
-		}
-		until = last
+	until, err := terms(g.policy).Renewed(e.First, e.Until, g.c.Now, seconds)
+	if err != nil {
+		return err
 	}
 	old, err := g.leaseOf(e)
 	if err != nil {
@@ -169,7 +150,7 @@ func extend(g *group, p place, e *entry, dl *deadLetter, seconds int64) error {
 	l.row.Places = append(l.row.Places, p.code())
 	l.left++
 	e.Until, e.Batch = until, l.key.Seq
-	g.head.First.Lease = earlier(g.head.First.Lease, until)
+	g.head.First.Lease = leasing.Earlier(g.head.First.Lease, until)
 	g.store(p, e, dl)
 	return nil
 }

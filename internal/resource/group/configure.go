@@ -7,6 +7,7 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
 	"github.com/keyload/keyload/internal/token"
@@ -21,7 +22,7 @@ func prepareConfigure(d *op.Door, req *api.SubscriptionsConfigureRequest) (chang
 	case "":
 		return false, nil
 	case fault.TokenInvalidated:
-		*cursor = otherIncarnation
+		*cursor = leasing.OtherIncarnation
 	default:
 		*cursor = ""
 	}
@@ -130,7 +131,7 @@ func roomForGroup(c *op.Ctx, n name) error {
 
 // cursorPlace is the place of a verified cursor within what is retained.
 func cursorPlace(c *op.Ctx, k source.Key, src *source.Head, text string) (uint64, error) {
-	if text == otherIncarnation {
+	if text == leasing.OtherIncarnation {
 		return 0, fault.New(fault.TokenInvalidated, "other_incarnation", "the cursor belongs to another history of this store (it was restored since, or the cursor is of another store); read the source again to get one")
 	}
 	at, err := source.CursorPosition(c, k, text)

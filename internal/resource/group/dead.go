@@ -8,6 +8,7 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -36,7 +37,7 @@ func applyRedrive(c *op.Ctx, req *api.SubscriptionsDeadLettersRedriveRequest) (*
 	g.head.Totals.Redriven++
 	return &api.SubscriptionsDeadLettersRedriveResponse{
 		Position: req.Position, State: e.State.name(),
-		InboxExpired: c.Now >= after(event.PublishedAt, limits.InboxSeconds*1000),
+		InboxExpired: c.Now >= leasing.After(event.PublishedAt, limits.InboxSeconds*1000),
 	}, g.close()
 }
 

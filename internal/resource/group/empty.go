@@ -4,6 +4,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -85,7 +86,7 @@ func nextDue(s *op.Scope, f ref, h *head) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		next = earlier(next, at)
+		next = leasing.Earlier(next, at)
 	}
 	return next, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -134,25 +135,9 @@ func (g *group) roomMade() int {
 
 // arm moves the due row when something earlier turned up.
 func (g *group) arm() {
-	when := earlier(g.head.First.Wait, g.head.First.Lease)
+	when := leasing.Earlier(g.head.First.Wait, g.head.First.Lease)
 	if g.again {
 		when = g.c.Now
 	}
 	table.ArmBy(g.c.Tx, g.ref.Owner.Shard, table.DueGroup, g.name.append(nil), &g.head.Armed, when)
-}
-
-// earlier is the earlier of two instants of which 0 is none.
-func earlier(a, b int64) int64 {
-	if a == 0 || (b != 0 && b < a) {
-		return b
-	}
-	return a
-}
-
-// after adds a duration to an instant and stops at the last instant there is.
-func after(t, millis int64) int64 {
-	if millis > int64(api.MaxTime)-t {
-		return int64(api.MaxTime)
-	}
-	return t + millis
 }

@@ -3,6 +3,7 @@ package group
 import (
 	"errors"
 
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -77,9 +78,9 @@ func (g *group) enter(p place, e *entry, to state) {
 		g.woken++
 	case waiting:
 		waits.Put(g.c.Tx, timeKey{g.ref, e.NotBefore, p.code()}, &table.None{})
-		h.First.Wait = earlier(h.First.Wait, e.NotBefore)
+		h.First.Wait = leasing.Earlier(h.First.Wait, e.NotBefore)
 	case leased:
-		h.First.Lease = earlier(h.First.Lease, e.Until)
+		h.First.Lease = leasing.Earlier(h.First.Lease, e.Until)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/token"
 )
 
@@ -68,7 +69,7 @@ func recall(g *group, d *api.GroupDelivery, show *viewer, who *claims) error {
 		return err
 	}
 	if l.row.Epoch != g.c.Principal.PolicyEpoch {
-		return fault.New(fault.PermissionDenied, "policy_epoch", "the caller's policy has changed since the delivery; let the lease end and receive again")
+		return leasing.PolicyChanged()
 	}
 	event, err := eventOf(g, x.place, dl)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -77,10 +78,13 @@ func mayReceive(res *api.Resource, group string, def *definition, h *head, req *
 		return fault.New(fault.DispatchPaused, "source_paused", "%s %q is paused: no group of it delivers until it is configured with paused: false", res.Kind, res.Name)
 	case h.Paused:
 		return pausedGroup(group, h)
-	case req.LeaseSeconds > def.Wanted.Policy.MaxLeaseSeconds:
-		return leaseTooLong(req.LeaseSeconds, &def.Wanted.Policy)
 	}
-	return nil
+	return terms(&def.Wanted.Policy).Check(req.LeaseSeconds)
+}
+
+// terms are what the policy says of leases.
+func terms(p *api.GroupPolicy) leasing.Terms {
+	return leasing.Terms{Of: "group", What: "event", MaxSeconds: p.MaxLeaseSeconds, MaxAgeSeconds: p.MaxLeaseAgeSeconds}
 }
 
 func pausedGroup(group string, h *head) error {
@@ -89,11 +93,6 @@ func pausedGroup(group string, h *head) error {
 		e = fault.New(fault.DispatchPaused, "group_failed", "group %q paused itself at position %d (%s): put the cause right, then subscriptions.resume", group, h.FailedPosition, h.FailureCode)
 	}
 	return e.With("generation", "%d", h.Generation)
-}
-
-func leaseTooLong(seconds int64, p *api.GroupPolicy) error {
-	return fault.Invalid("/leaseSeconds", "the group's policy allows at most %d (maxLeaseSeconds)", p.MaxLeaseSeconds).
-		With("limit", "maxLeaseSeconds").With("max", "%d", p.MaxLeaseSeconds).With("asked", "%d", seconds)
 }
 
 func historyGone(group string, checkpoint, first uint64) error {

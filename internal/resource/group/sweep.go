@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -84,7 +85,7 @@ func lose(g *group, p place, under timeKey) error {
 	}
 	e.LeaseLosses++
 	g.head.Totals.LeasesLost++
-	return retry(g, p, e, dl, after(under.When, backoff(g, e)))
+	return retry(g, p, e, dl, leasing.After(under.When, leasing.Backoff(g.c, &g.policy.Retry, e.Failures+e.LeaseLosses)))
 }
 
 // promote makes places ready whose next attempt is due, at most budget.
@@ -122,21 +123,6 @@ func promote(g *group, budget int) (int, error) {
 	*at = next
 	g.again = g.again || rest
 	return len(due), nil
-}
-
-// backoff is how long a place waits after its last failure or lost lease:
-// base × factor^(n−1) at most max, then jitter, drawn from what the leader
-// logged.
-func backoff(g *group, e *entry) int64 {
-	p := &g.policy.Retry
-	wait := min(p.BaseMillis, p.MaxMillis)
-	for n := e.Failures + e.LeaseLosses; n > 1 && wait < p.MaxMillis && p.Factor > 1; n-- {
-		wait = min(wait*p.Factor, p.MaxMillis)
-	}
-	if p.Jitter == api.JitterNone {
-		return wait
-	}
-	return int64(g.c.Random(uint64(wait) + 1))
 }
 
 // applyDue does what time has brought about in one group, at most budget places

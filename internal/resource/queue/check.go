@@ -7,6 +7,7 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -237,7 +238,7 @@ func (a *auditor) armed(o table.Owner, where string, h *head, t *tally) error {
 	bound("lease", h.First.Lease, t.first.Lease)
 	bound("expiring", h.First.Expiry, t.first.Expiry)
 	bound("finished", h.First.Finished, t.first.Finished)
-	next := earlier(earlier(t.first.Scheduled, t.first.Lease), t.first.Expiry)
+	next := leasing.Earlier(leasing.Earlier(t.first.Scheduled, t.first.Lease), t.first.Expiry)
 	if next != 0 && (h.Armed == 0 || h.Armed > max(next, a.Now)) { // what a step left over is due from then on
 		a.Report("due", where, "something is due at %d and the lane is armed for %d", next, h.Armed)
 	}

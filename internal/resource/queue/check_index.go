@@ -1,5 +1,9 @@
 package queue
 
+import (
+	"github.com/keyload/keyload/internal/resource/leasing"
+)
+
 // The second half of check: from every index row to its message.
 
 func (a *auditor) bodies() error {
@@ -26,7 +30,7 @@ func (a *auditor) readies() error {
 func (a *auditor) schedules() error {
 	return schedules.Scan(a.R, a.prefix(), func(k timeKey, v *idEntry) (bool, error) {
 		t := a.lane(k.Owner)
-		t.first.Scheduled = earlier(t.first.Scheduled, k.When)
+		t.first.Scheduled = leasing.Earlier(t.first.Scheduled, k.When)
 		return true, a.listed("scheduled", k.Owner, v.ID, func(m *message) bool {
 			return m.State == scheduled && m.NotBefore == k.When && m.Seq == k.Seq
 		})
@@ -37,7 +41,7 @@ func (a *auditor) expiries() error {
 	return expiries.Scan(a.R, a.prefix(), func(k timeKey, v *idEntry) (bool, error) {
 		t := a.lane(k.Owner)
 		t.expiring++
-		t.first.Expiry = earlier(t.first.Expiry, k.When)
+		t.first.Expiry = leasing.Earlier(t.first.Expiry, k.When)
 		return true, a.listed("expiring", k.Owner, v.ID, func(m *message) bool {
 			return m.State.waits() && m.ExpiresAt == k.When && m.Seq == k.Seq
 		})
@@ -47,7 +51,7 @@ func (a *auditor) expiries() error {
 func (a *auditor) leases() error {
 	err := leases.Scan(a.R, a.prefix(), func(k timeKey, v *batch) (bool, error) {
 		t := a.lane(k.Owner)
-		t.first.Lease = earlier(t.first.Lease, k.When)
+		t.first.Lease = leasing.Earlier(t.first.Lease, k.When)
 		left, partial, err := leasesLeft.Get(a.R, seqKey{k.Owner, k.Seq})
 		if err != nil {
 			return false, err
@@ -93,7 +97,7 @@ func (a *auditor) finished() error {
 		t := a.lane(k.Owner)
 		t.finished++
 		t.lastFinish = max(t.lastFinish, k.Seq)
-		t.first.Finished = earlier(t.first.Finished, k.When)
+		t.first.Finished = leasing.Earlier(t.first.Finished, k.When)
 		for _, id := range v.IDs {
 			if err := a.listed("finished", k.Owner, id, func(m *message) bool {
 				return m.State == v.State && m.State.finished() && m.FinishedAt == k.When

@@ -5,8 +5,8 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
-	"github.com/keyload/keyload/internal/token"
 )
 
 // Claims are what a delivery token proves: which lease of which message it is,
@@ -63,6 +63,11 @@ func holder(owner table.Owner, p *api.Principal) Claims {
 	return Claims{partition: owner.Partition, resource: owner.Resource, principal: access.Hash(p.Tenant, p.ID), epoch: p.PolicyEpoch}
 }
 
+// holder is who the lease was given to.
+func (x *Claims) holder() leasing.Holder {
+	return leasing.Holder{Principal: x.principal, Policy: x.epoch}
+}
+
 // unsealed is the claims of a message's lease as they stand in a response until
 // the door seals them.
 func (x Claims) unsealed(id string, m *message) string {
@@ -70,43 +75,23 @@ func (x Claims) unsealed(id string, m *message) string {
 	return string(x.append(make([]byte, 0, 64+len(id))))
 }
 
-// otherIncarnation takes the place of a token the door found to be of another
-// history of the store; the empty text that of one it could not verify. No
-// token has either form.
-const otherIncarnation = "-"
-
-// verified replaces, at the door, a token that does not hold.
-func verified(tokens *token.Sealer, text string) string {
-	_, err := tokens.Open(token.Delivery, text)
-	switch fault.CodeOf(err) {
-	case "":
-		return text
-	case fault.TokenInvalidated:
-		return otherIncarnation
-	default:
-		return ""
-	}
-}
-
 // scoped takes a token apart that the door has let through and checks that it
 // is for this lane and this caller. Errors: TokenInvalidated, PermissionDenied,
 // Validation.
 func scoped(text string, want *Claims) (Claims, error) {
-	if text == otherIncarnation {
-		return Claims{}, fault.New(fault.TokenInvalidated, "other_incarnation",
-			"the token belongs to another history of this store (it was restored since, or the token is of another store); receive again")
+	b, ok, err := leasing.Claims(text)
+	if err != nil {
+		return Claims{}, err
 	}
-	b, ok := token.Claims(text)
 	x, readable := readClaims(b)
 	switch {
 	case !ok || !readable:
 		return Claims{}, fault.New(fault.Validation, "bad_token", "this is not a delivery token as the store gave it; use the token exactly as it was delivered")
 	case x.partition != want.partition || x.resource != want.resource:
 		return Claims{}, fault.New(fault.TokenInvalidated, "other_lane", "the token is for another queue or partition, or for one of the same name that was deleted since")
-	case x.principal != want.principal:
-		return Claims{}, fault.New(fault.PermissionDenied, "other_principal", "the token was given to another principal; only that one may complete the delivery")
-	case x.epoch != want.epoch:
-		return Claims{}, fault.New(fault.PermissionDenied, "policy_epoch", "the caller's policy has changed since the delivery; let the lease end and receive again")
+	}
+	if err := x.holder().Check(want.holder()); err != nil {
+		return Claims{}, err
 	}
 	return x, nil
 }

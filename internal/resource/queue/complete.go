@@ -6,24 +6,14 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/token"
 )
 
 // prepareComplete keeps tokens that do not hold out of the log. Each item has
 // its own outcome, so the command goes on without them.
 func prepareComplete(d *op.Door, req *api.QueuesCompleteRequest) (changed bool, err error) {
-	items := req.Items
-	for i := range req.Items {
-		t := verified(d.Tokens, req.Items[i].Token)
-		if t == req.Items[i].Token {
-			continue
-		}
-		if !changed {
-			items, changed = append([]api.CompleteItem(nil), req.Items...), true // the caller's own stays as it is
-		}
-		items[i].Token = t
-	}
-	req.Items = items
+	req.Items, changed = leasing.VetItems(d.Tokens, token.Delivery, req.Items)
 	return changed, nil
 }
 
@@ -111,9 +101,9 @@ func nack(l *lane, id string, m *message, item *api.CompleteItem) {
 	if item.DelayMillis != nil {
 		wait = *item.DelayMillis
 	} else {
-		wait = backoff(l, m)
+		wait = leasing.Backoff(l.c, &l.policy.Retry, m.Failures+m.LeaseLosses)
 	}
-	l.wait(id, m, after(l.c.Now, wait))
+	l.wait(id, m, leasing.After(l.c.Now, wait))
 }
 
 // release takes a message back as if it had not been claimed: the attempt is
@@ -133,18 +123,9 @@ func release(l *lane, id string, m *message) {
 // extend renews a lease. Errors: Validation beyond the policy's longest lease,
 // ResourceExhausted when the lease is as old as it may get.
 func extend(l *lane, id string, m *message, seconds int64) error {
-	if seconds > l.policy.MaxLeaseSeconds {
-		return leaseTooLong(seconds, l.policy)
-	}
-	last := after(m.Lease.First, l.policy.MaxLeaseAgeSeconds*1000)
-	until := after(l.c.Now, seconds*1000)
-	if until > last {
-		if last <= m.Lease.Until {
-			return fault.New(fault.ResourceExhausted, "lease_age_limit", "the message has been held since %s and the queue's policy allows %d seconds with all renewals (maxLeaseAgeSeconds); finish it, or release it", api.Time(m.Lease.First), l.policy.MaxLeaseAgeSeconds).
-				With("limit", "maxLeaseAgeSeconds").With("max", "%d", l.policy.MaxLeaseAgeSeconds).
-				With("deadline", "%s", api.Time(m.Lease.Until)).WithRetry(fault.RetryNever)
-		}
-		until = last
+	until, err := terms(l.policy).Renewed(m.Lease.First, m.Lease.Until, l.c.Now, seconds)
+	if err != nil {
+		return err
 	}
 	renew(l, id, m, until)
 	return nil

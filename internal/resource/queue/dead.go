@@ -3,6 +3,7 @@ package queue
 import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/limits"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -75,7 +76,7 @@ func redrive(l *lane, id string, m *message, notBefore int64) error {
 // is forgotten by now. What a handler commits is recorded under the message's
 // id; without the record the same effects are applied again.
 func (m *message) inboxExpired(now int64) bool {
-	return now >= after(m.EnqueuedAt, limits.InboxSeconds*1000)
+	return now >= leasing.After(m.EnqueuedAt, limits.InboxSeconds*1000)
 }
 
 // maxAdmitted bounds the messages that take the room one command makes among

@@ -5,6 +5,7 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -50,7 +51,7 @@ func nextDue(s *op.Scope, owner table.Owner, h *head) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		next = earlier(next, at)
+		next = leasing.Earlier(next, at)
 	}
 	return next, nil
 }

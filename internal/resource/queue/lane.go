@@ -5,6 +5,7 @@ import (
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -101,27 +102,11 @@ func (l *lane) nextDue() int64 {
 		return l.c.Now
 	}
 	f := &l.head.First
-	next := earlier(earlier(f.Scheduled, f.Lease), f.Expiry)
+	next := leasing.Earlier(leasing.Earlier(f.Scheduled, f.Lease), f.Expiry)
 	if f.Finished != 0 {
-		next = earlier(next, after(f.Finished, l.policy.FinishedRetentionSeconds*1000))
+		next = leasing.Earlier(next, leasing.After(f.Finished, l.policy.FinishedRetentionSeconds*1000))
 	}
 	return next
-}
-
-// earlier is the earlier of two instants of which 0 is none.
-func earlier(a, b int64) int64 {
-	if a == 0 || (b != 0 && b < a) {
-		return b
-	}
-	return a
-}
-
-// after adds a duration to an instant and stops at the last instant there is.
-func after(t, millis int64) int64 {
-	if millis > int64(api.MaxTime)-t {
-		return int64(api.MaxTime)
-	}
-	return t + millis
 }
 
 // roomMade is how many waiting receives may go on because leases ended while
@@ -213,6 +198,6 @@ func writeFinished(l *lane) {
 		h.FinishedSeq++
 		insert(l, &finisheds, timeKey{l.owner, l.c.Now, h.FinishedSeq}, &batch{State: g.state, IDs: g.ids})
 		h.FinishedRows++
-		h.First.Finished = earlier(h.First.Finished, l.c.Now)
+		h.First.Finished = leasing.Earlier(h.First.Finished, l.c.Now)
 	}
 }

@@ -1,7 +1,7 @@
 package queue
 
 import (
-	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/resource/leasing"
 )
 
 // goneBatch is what a command takes out of one lease row.
@@ -94,7 +94,7 @@ func renew(l *lane, id string, m *message, until int64) {
 	b.ids = append(b.ids, id)
 	m.LeaseVersion = b.batch
 	m.StateVersion++
-	l.head.First.Lease = earlier(l.head.First.Lease, until)
+	l.head.First.Lease = leasing.Earlier(l.head.First.Lease, until)
 	put(l, &messages, messageKey{l.owner, id}, m)
 }
 
@@ -114,20 +114,5 @@ func lose(l *lane, id string, m *message) {
 	ended := m.Lease.Until
 	m.LeaseLosses++
 	l.head.Totals.LeasesLost++
-	l.wait(id, m, after(ended, backoff(l, m)))
-}
-
-// backoff is how long the message waits after its last failure or lost lease:
-// base × factor^(n−1) at most max, then jitter, drawn from what the leader
-// logged.
-func backoff(l *lane, m *message) int64 {
-	p := &l.policy.Retry
-	wait := min(p.BaseMillis, p.MaxMillis)
-	for n := m.Failures + m.LeaseLosses; n > 1 && wait < p.MaxMillis && p.Factor > 1; n-- {
-		wait = min(wait*p.Factor, p.MaxMillis)
-	}
-	if p.Jitter == api.JitterNone {
-		return wait
-	}
-	return int64(l.c.Random(uint64(wait) + 1))
+	l.wait(id, m, leasing.After(ended, leasing.Backoff(l.c, &l.policy.Retry, m.Failures+m.LeaseLosses)))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/resource/leasing"
 )
 
 var errUnlisted = errors.New("an index lists a message that is not stored, or that is in another state")
@@ -62,7 +63,7 @@ func (l *lane) enter(id string, m *message, to state) {
 	case scheduled:
 		m.ReadySeq = 0
 		insert(l, &schedules, timeKey{l.owner, m.NotBefore, m.Seq}, &idEntry{id})
-		h.First.Scheduled = earlier(h.First.Scheduled, m.NotBefore)
+		h.First.Scheduled = leasing.Earlier(h.First.Scheduled, m.NotBefore)
 	case ready:
 		if m.ReadySeq == 0 {
 			h.ReadySeq++
@@ -72,7 +73,7 @@ func (l *lane) enter(id string, m *message, to state) {
 		l.woken++
 	case leased:
 		h.InFlightBytes += int64(m.Charge)
-		h.First.Lease = earlier(h.First.Lease, m.Lease.Until)
+		h.First.Lease = leasing.Earlier(h.First.Lease, m.Lease.Until)
 	case dead:
 		insert(l, &deads, seqKey{l.owner, m.Seq}, &idEntry{id})
 		h.DeadBytes += int64(m.Charge)
@@ -108,7 +109,7 @@ func (l *lane) expiry(id string, m *message, add bool) {
 	}
 	insert(l, &expiries, k, &idEntry{id})
 	l.head.ExpiringRows++
-	l.head.First.Expiry = earlier(l.head.First.Expiry, m.ExpiresAt)
+	l.head.First.Expiry = leasing.Earlier(l.head.First.Expiry, m.ExpiresAt)
 }
 
 // expire ends a message whose time has passed.

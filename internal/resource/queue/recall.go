@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/token"
 )
 
@@ -52,7 +53,7 @@ func recallReceive(c *op.Ctx, req *api.QueuesReceiveRequest, resp *api.QueuesRec
 			return err
 		}
 		if m.Lease.Epoch != c.Principal.PolicyEpoch {
-			return fault.New(fault.PermissionDenied, "policy_epoch", "the caller's policy has changed since the delivery; let the lease end and receive again")
+			return leasing.PolicyChanged()
 		}
 		if err := render(l, d, x.MessageID, m, &who); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -58,19 +59,16 @@ func mayReceive(l *lane, req *api.QueuesReceiveRequest) error {
 	if l.res.Paused {
 		return pausedQueue(l.res)
 	}
-	if req.LeaseSeconds > l.policy.MaxLeaseSeconds {
-		return leaseTooLong(req.LeaseSeconds, l.policy)
-	}
-	return nil
+	return terms(l.policy).Check(req.LeaseSeconds)
+}
+
+// terms are what the policy says of leases.
+func terms(p *api.QueuePolicy) leasing.Terms {
+	return leasing.Terms{Of: "queue", What: "message", MaxSeconds: p.MaxLeaseSeconds, MaxAgeSeconds: p.MaxLeaseAgeSeconds}
 }
 
 func pausedQueue(r *api.Resource) error {
 	return fault.New(fault.DispatchPaused, "queue_paused", "queue %q is paused: nothing is delivered until it is configured with paused: false; acknowledgements and renewals go on", r.Name)
-}
-
-func leaseTooLong(seconds int64, p *api.QueuePolicy) error {
-	return fault.Invalid("/leaseSeconds", "the queue's policy allows at most %d (maxLeaseSeconds)", p.MaxLeaseSeconds).
-		With("limit", "maxLeaseSeconds").With("max", "%d", p.MaxLeaseSeconds).With("asked", "%d", seconds)
 }
 
 func tooLarge(v *readyEntry, maxBytes int64) error {
@@ -217,7 +215,7 @@ func claim(l *lane, req *api.QueuesReceiveRequest, claims []found1) ([]api.Deliv
 	h, who := &l.head, holder(l.owner, l.c.Principal)
 	h.Batch++
 	terms := lease{
-		First: l.c.Now, Until: after(l.c.Now, req.LeaseSeconds*1000), Batch: h.Batch, Size: uint64(len(claims)),
+		First: l.c.Now, Until: leasing.After(l.c.Now, req.LeaseSeconds*1000), Batch: h.Batch, Size: uint64(len(claims)),
 		Epoch: l.c.Principal.PolicyEpoch, Owner: l.c.Principal.ID, Session: req.SessionID,
 	}
 	row := batch{IDs: make([]string, len(claims))}
