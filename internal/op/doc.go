@@ -2,9 +2,10 @@
 // context they run in, and the frozen registry of all of them.
 //
 // Owns: Ctx (evaluation of a command), View (evaluation of a query), Door (what
-// the engine does before and after), the erased handlers, the registry.
+// the engine does before and after), the erased handlers, the registry, the pages of
+// listings, the pins that hold a source back, what a check finds.
 //
-// May: use api, table, kv, token.
+// May: use api, codec, fault, kv, table, token.
 //
 // May not: know any resource; start anything; keep state outside the values it
 // hands out.

@@ -7,8 +7,8 @@
 // or is leased, its dead letters; every subscriptions operation.
 //
 // May: read events through package source and resolve names through directory;
-// use access for protected fields and inbox for processing; hold events back
-// from retention as a pin.
+// use access for protected fields, leasing for the rules that queues share, inbox
+// for processing; hold events back from retention as a pin.
 //
 // May not: read a clock; copy an event, but into a dead letter; let the cost of a
 // command follow the span of the window or the backlog; move a checkpoint over

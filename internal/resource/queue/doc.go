@@ -7,7 +7,8 @@
 // cancelMessage, rescheduleMessage and redriveMessage; the operations
 // queues.receive, complete, inspect, list, status, explain and redrive.
 //
-// May: use directory for what a queue is, access for protected fields.
+// May: use directory for what a queue is, access for protected fields, leasing for
+// the rules that groups share.
 //
 // May not: read a clock; keep anything between commands; walk over more rows
 // than it delivers.
