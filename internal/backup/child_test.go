@@ -1,0 +1,3 @@
+package backup_test
+
+func restoringChild() bool { return false }
