@@ -33,7 +33,7 @@ type meter struct {
 }
 
 func (m *meter) add(n int64) {
-	if m.done += n; m.report != nil {
+	if m.done += n; n > 0 && m.report != nil {
 		m.report(m.step, m.done, m.total)
 	}
 }
