@@ -57,28 +57,49 @@ type Store struct {
 	// closing is closed when Close begins; what waits on a broken store then ends.
 	closing chan struct{}
 	once    sync.Once
+	dir     string
+	still   bool // nothing is compacted: a copy that is opened to be closed
+	copies  checkpoints
 }
 
 // Open opens or creates the database in dir. Errors: ErrLocked, ErrMissing,
 // ErrCorrupt; ErrFailed when a write was refused, for want of room perhaps; or what
 // the file system said. After an error nothing runs and the directory is free.
 func Open(dir string, opts Options) (*Store, error) {
-	s := &Store{opts: opts, broken: make(chan struct{}), closing: make(chan struct{})}
+	s := newStore(dir, opts)
+	if err := s.open(verify); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newStore(dir string, opts Options) *Store {
+	s := &Store{opts: opts, broken: make(chan struct{}), closing: make(chan struct{}), dir: dir}
 	s.disk.store, s.disk.spare = s, vfs.NewMem()
 	if s.disk.FS = opts.FS; opts.FS == nil {
 		s.disk.FS = vfs.Default
 	}
+	s.disk.aside = s.disk.PathJoin(dir, checkpointPrefix)
+	return s
+}
+
+// open opens the database, after prove has examined what is there.
+func (s *Store) open(prove func(files vfs.FS, dir, manifest string) error) error {
+	dir, opts := s.dir, s.opts
 	found, err := pebble.Peek(dir, s.disk.FS)
 	missing := err == nil && !found.Exists || errors.Is(err, fs.ErrNotExist)
 	if missing && (opts.MustExist || opts.ReadOnly) {
-		return nil, fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
+		return fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
 	}
 	if err == nil && found.Exists {
 		if s.lock, err = pebble.LockDirectory(dir, s.disk.FS); err != nil {
-			return nil, openError(dir, err)
+			return openError(dir, err)
 		}
-		if err := verify(s.disk.FS, dir, found.ManifestFilename); err != nil {
-			return nil, firstError(openError(dir, err), s.lock.Close())
+		if err := prove(s.disk.FS, dir, found.ManifestFilename); err != nil {
+			return firstError(openError(dir, err), s.lock.Close())
+		}
+		if !opts.ReadOnly {
+			s.removeCheckpoints()
 		}
 	}
 	po := s.pebbleOptions()
@@ -92,16 +113,16 @@ func Open(dir string, opts Options) (*Store, error) {
 	switch {
 	case failed == nil && err == nil:
 		s.disk.unnamed.forget() // the log is in use from here on
-		return s, nil
+		return nil
 	case failed == nil:
 		err = openError(dir, err)
 	default: // whatever Pebble says: it was told that the writes after this one went well
 		err = fmt.Errorf("open %s: %w; nothing stored was changed or lost, and once the disk takes writes the store opens again", dir, failed)
 	}
 	if s.db == nil {
-		return nil, firstError(err, s.unlock())
+		return firstError(err, s.unlock())
 	}
-	return nil, firstError(err, s.Close())
+	return firstError(err, s.Close())
 }
 
 func openError(dir string, err error) error {
@@ -146,6 +167,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,
 		LBaseMaxBytes:               64 << 20,
+		DisableAutomaticCompactions: s.still,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      pebbleLogger{s},
 		EventListener:               s.listener(),
@@ -176,6 +198,7 @@ func (s *Store) fail(cause error) {
 func (s *Store) Close() error {
 	var err error
 	s.once.Do(func() {
+		s.copies.end()
 		if !s.opts.ReadOnly && s.Err() == nil {
 			err = s.Flush()
 		}
