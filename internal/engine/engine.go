@@ -157,6 +157,8 @@ func OpenFault(dir string, err error) error {
 		return fault.New(fault.Conflict, "store_in_use", "the store in %s is open in another process; use that one, or stop it first", dir)
 	case errors.Is(err, kv.ErrMissing):
 		return fault.New(fault.NotFound, "no_store", "there is no store in %s; make one with keyload init", dir)
+	case errors.Is(err, kv.ErrUnfinished):
+		return fault.New(fault.RecoveryRequired, "restore_unfinished", "a restore into %s was begun and not finished, so there is no store; restore into it again, or remove the directory", dir)
 	case errors.Is(err, kv.ErrCorrupt):
 		return fault.New(fault.Corruption, "damaged_store", "%v. Nothing was changed; restore a backup, or keep a copy of the directory and run keyload check", err)
 	}

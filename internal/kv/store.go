@@ -50,6 +50,7 @@ type Store struct {
 	db     *pebble.DB
 	opts   Options
 	lock   *pebble.Lock // nil when Pebble holds it itself, because it made the store
+	lent   bool         // the lock is that of a restore, which keeps it
 	disk   disk
 	failed atomic.Pointer[error]
 	shared sharedRows
@@ -63,7 +64,7 @@ type Store struct {
 }
 
 // Open opens or creates the database in dir. Errors: ErrLocked, ErrMissing,
-// ErrCorrupt; ErrFailed when a write was refused, for want of room perhaps; or what
+// ErrUnfinished, ErrCorrupt; ErrFailed when a write was refused, for want of room perhaps; or what
 // the file system said. After an error nothing runs and the directory is free.
 func Open(dir string, opts Options) (*Store, error) {
 	s := newStore(dir, opts)
@@ -86,17 +87,20 @@ func newStore(dir string, opts Options) *Store {
 // open opens the database, after prove has examined what is there.
 func (s *Store) open(prove func(files vfs.FS, dir, manifest string) error) error {
 	dir, opts := s.dir, s.opts
+	if err := s.unfinished(); err != nil {
+		return err
+	}
 	found, err := pebble.Peek(dir, s.disk.FS)
 	missing := err == nil && !found.Exists || errors.Is(err, fs.ErrNotExist)
 	if missing && (opts.MustExist || opts.ReadOnly) {
 		return fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
 	}
 	if err == nil && found.Exists {
-		if s.lock, err = pebble.LockDirectory(dir, s.disk.FS); err != nil {
-			return openError(dir, err)
+		if err := s.takeLock(); err != nil {
+			return err
 		}
 		if err := prove(s.disk.FS, dir, found.ManifestFilename); err != nil {
-			return firstError(openError(dir, err), s.lock.Close())
+			return firstError(openError(dir, err), s.unlock())
 		}
 		if !opts.ReadOnly {
 			s.removeCheckpoints()
@@ -218,11 +222,24 @@ func (s *Store) seal() error {
 	return s.db.LogData(m, pebble.Sync)
 }
 
+func (s *Store) takeLock() (err error) {
+	if s.lent {
+		return nil
+	}
+	if s.lock, err = pebble.LockDirectory(s.dir, s.disk.FS); err != nil {
+		return openError(s.dir, err)
+	}
+	return nil
+}
+
 func (s *Store) unlock() error {
 	if s.lock == nil {
 		return nil
 	}
 	s.disk.tidy() // while nobody else can open it
+	if s.lent {
+		return nil
+	}
 	return s.lock.Close()
 }
 
