@@ -137,16 +137,8 @@ func Identify(s *kv.Store, shards uint16, now int64) (system.Identity, error) {
 	if shards == 0 {
 		shards = DefaultShards
 	}
-	key := make([]byte, 32)
-	rand.Read(key)
-	id = system.Identity{Format: system.Format, Incarnation: uuid.New(), Shards: shards, TokenKeys: [][]byte{key}, CreatedAt: now}
-	tx.Begin()
-	system.WriteIdentity(tx, id)
-	pending, err := tx.Commit()
-	if err != nil {
-		return id, err
-	}
-	return id, pending.Wait()
+	id = newIdentity(shards, now)
+	return id, writeIdentity(s, id)
 }
 
 func seed() uint64 {

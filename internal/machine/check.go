@@ -3,6 +3,7 @@ package machine
 import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/lineage"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -12,6 +13,9 @@ func check(a *op.Audit) error {
 	prefix := codec.AppendUint16(nil, a.Space.Shard)
 	head, err := StoredHead(a.R, a.Space.Shard)
 	if err != nil {
+		return err
+	}
+	if err := lineage.Check(a, head.Position); err != nil {
 		return err
 	}
 	stored, orphans := int64(0), int64(0)

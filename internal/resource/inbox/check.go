@@ -29,6 +29,10 @@ func check(a *op.Audit) error {
 		return err
 	}
 	a.Count("inboxRecords", records)
+	p, err := pruningOf(a.R, a.Space.Shard)
+	if err != nil {
+		return err
+	}
 	last := table.Owner{}
 	return order.Scan(a.R, all, func(at orderKey, k *key) (bool, error) {
 		records--
@@ -43,12 +47,12 @@ func check(a *op.Audit) error {
 			return true, nil
 		}
 		last = at.Owner
-		return true, armed(a, at)
+		return true, armed(a, p, at)
 	})
 }
 
 // armed looks for the due row of an owner, given its oldest record.
-func armed(a *op.Audit, oldest orderKey) error {
+func armed(a *op.Audit, p pruning, oldest orderKey) error {
 	h, _, err := heads.Get(a.R, oldest.Owner)
 	if err != nil {
 		return err
@@ -57,8 +61,9 @@ func armed(a *op.Audit, oldest orderKey) error {
 	if h.Oldest > oldest.At {
 		a.Report("bound", where, "the oldest record was made at %d; the head says not before %d", oldest.At, h.Oldest)
 	}
-	if h.Armed == 0 || h.Armed > max(oldest.At+horizonMillis, a.Now) { // what a step left over is due from then on
-		a.Report("due", where, "pruning is due at %d and armed for %d", oldest.At+horizonMillis, h.Armed)
+	due := p.due(oldest.At, oldest.Position)
+	if h.Armed == 0 || h.Armed > max(due, a.Now) { // what a step left over is due from then on
+		a.Report("due", where, "pruning is due at %d and armed for %d", due, h.Armed)
 		return nil
 	}
 	has, err := table.DueRows.Has(a.R, table.DueKey{Shard: oldest.Owner.Shard, When: h.Armed, Kind: table.DueInbox, Owner: string(oldest.Owner.Append(nil))})

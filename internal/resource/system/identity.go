@@ -4,6 +4,7 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/table"
+	"github.com/keyload/keyload/internal/wire"
 )
 
 // Format is the version of the stored form this program writes. A store of a
@@ -27,7 +28,24 @@ var identities = table.Table[struct{}, Identity]{
 	ID: table.StoreInfo, Name: "identity",
 	Key:      func(dst []byte, _ struct{}) []byte { return dst },
 	ParseKey: func(*codec.KeyReader) struct{} { return struct{}{} },
-	Encode:   table.EncodeCBOR[Identity], Decode: table.DecodeCBOR[Identity],
+	Encode:   table.EncodeCBOR[Identity], Decode: decodeIdentity,
+}
+
+// decodeIdentity reads of a newer format no more than which one it is: a program
+// that does not know a store must be able to say so.
+func decodeIdentity(b []byte, id *Identity) error {
+	err := table.DecodeCBOR(b, id)
+	if err == nil {
+		return nil
+	}
+	var known struct {
+		Format int64 `cbor:"1,keyasint"`
+	}
+	if wire.DecodeKnown(b, &known) == nil && known.Format > Format {
+		*id = Identity{Format: known.Format}
+		return nil
+	}
+	return err
 }
 
 // ReadIdentity returns the store's identity; false when the store is new.
