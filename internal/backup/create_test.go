@@ -56,8 +56,8 @@ func TestABackupUnderLoadIsEveryPartitionAtOneMoment(t *testing.T) {
 		files := vfs.NewMem()
 		got, err := backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{Files: kv.Options{FS: files}, Check: sound, Expect: made.ID})
 		must(t, err)
-		if got.ID != made.ID {
-			t.Errorf("restored %s, made %s", got.ID, made.ID)
+		if got.Backup.ID != made.ID {
+			t.Errorf("restored %s, made %s", got.Backup.ID, made.ID)
 		}
 		db := restored(t, files, "to")
 		for w := range writers {

@@ -6,8 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/resource/system"
 )
@@ -19,13 +21,22 @@ type RestoreOptions struct {
 	// Check examines the store before anything in it is changed, and says how many
 	// rows it has; nil leaves that out. An error ends the restore.
 	Check func(*kv.Store) (rows int64, err error)
-	// Ready makes the store a new incarnation in which nothing is delivered yet.
-	// It must leave nothing open; an error ends the restore.
-	Ready func(*kv.Store) error
+	// AllowIntake lets callers publish and enqueue while dispatch is paused.
+	AllowIntake bool
+	// Now is the instant of the restore in milliseconds; 0 is the machine's clock.
+	Now int64
 	// Files are the options the store is opened with; the zero value is the disk.
 	Files kv.Options
 	// Progress is told how far it is; nil for nobody.
 	Progress Progress
+}
+
+// Restored is what a store was made of, and what became of it.
+type Restored struct {
+	Backup  *Backup `json:"backup"`
+	Dir     string  `json:"dir"`
+	Checked bool    `json:"checked"` // whether every rule was verified
+	engine.Restored
 }
 
 // Open opens an archive from its beginning. A restore reads it twice.
@@ -33,13 +44,14 @@ type Open func(ctx context.Context) (io.ReadCloser, error)
 
 // Restore makes the store of an archive in dir, which must be missing or empty. It
 // reads and verifies the whole archive before it writes anything, and verifies it
-// again while it writes. Until the last step nothing in dir opens as a store,
+// again while it writes. The store is a new incarnation: dispatch and every group
+// are paused, and tokens, cursors and receipts of before hold no more. Until the last step nothing in dir opens as a store,
 // whatever happens to this process, and a repeat of the same restore begins anew.
 // Errors are *fault.Error: those of Verify; Conflict (reasons store_exists,
 // directory_not_empty, store_in_use), Validation (reason directory_unusable),
 // ResourceExhausted (reason no_room), RecoveryRequired when the disk fails. After
 // an error nothing is left, or what the next restore removes.
-func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Backup, error) {
+func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Restored, error) {
 	if err := kv.Restorable(dir, o.Files); err != nil {
 		return nil, beginFault(dir, err)
 	}
@@ -51,7 +63,8 @@ func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Bac
 	if err != nil {
 		return nil, beginFault(dir, err)
 	}
-	err = restore(ctx, open, r, b, o)
+	done := &Restored{Backup: b, Dir: dir, Checked: o.Check != nil}
+	done.Restored, err = restore(ctx, open, r, b, o)
 	if err == nil {
 		err = context.Cause(ctx)
 	}
@@ -66,7 +79,7 @@ func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Bac
 		}
 		return nil, restoreFault(dir, err)
 	}
-	return b, nil
+	return done, nil
 }
 
 // verified is the first reading.
@@ -99,22 +112,29 @@ func verified(ctx context.Context, open Open, o RestoreOptions) (*Backup, error)
 }
 
 // restore fills a directory that nobody can open.
-func restore(ctx context.Context, open Open, r *kv.Restoring, b *Backup, o RestoreOptions) error {
+func restore(ctx context.Context, open Open, r *kv.Restoring, b *Backup, o RestoreOptions) (done engine.Restored, err error) {
 	if err := unpack(ctx, open, r, b, o.Progress); err != nil {
-		return err
+		return done, err
 	}
 	s, err := r.Open()
 	if err != nil {
-		return err
+		return done, err
 	}
 	err = examine(s, b, o)
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if err == nil && o.Ready != nil {
-		err = o.Ready(s)
+	if err == nil {
+		now := o.Now
+		if now == 0 {
+			now = time.Now().UnixMilli()
+		}
+		done, err = engine.Restore(s, engine.RestoreOptions{Now: now, AllowIntake: o.AllowIntake})
 	}
-	return errors.Join(err, s.Close())
+	if failed := s.Err(); failed != nil {
+		err = failed // says what happened, not what it meant for a command
+	}
+	return done, errors.Join(err, s.Close())
 }
 
 // unpack is the second reading: of the same archive, to the byte.

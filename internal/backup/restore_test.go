@@ -33,7 +33,7 @@ func rows(t *testing.T, s *kv.Store) map[string]string {
 func TestARestoredStoreHasExactlyTheRowsOfItsBackup(t *testing.T) {
 	b := newBed(t, vfs.NewMem())
 	for i := range 60 {
-		b.write(fmt.Sprint(i%3), i)
+		b.write(fmt.Sprint(i%3), i/3)
 		if i == 30 {
 			must(t, b.db.Engine().Store().Flush())
 		}
@@ -46,8 +46,10 @@ func TestARestoredStoreHasExactlyTheRowsOfItsBackup(t *testing.T) {
 			must(t, files.MkdirAll("to", 0o755))
 		}
 		seen := ""
-		_, err := backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{
-			Files: kv.Options{FS: files}, Check: sound, Expect: made.ID,
+		var got map[string]string
+		done, err := backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{
+			Files: kv.Options{FS: files}, Expect: made.ID, Now: 1_800_000_000_000,
+			Check: func(s *kv.Store) (int64, error) { got = rows(t, s); return sound(s) },
 			Progress: func(step string, done, total int64) {
 				if done == total {
 					seen += step + ", "
@@ -58,9 +60,9 @@ func TestARestoredStoreHasExactlyTheRowsOfItsBackup(t *testing.T) {
 		if seen != "bytes verified, bytes restored, " {
 			t.Errorf("the steps that ended: %s", seen)
 		}
-		s, err := kv.Open("to", kv.Options{FS: files, MustExist: true})
-		must(t, err)
-		got := rows(t, s)
+		if done.Earlier != made.Incarnation || done.Incarnation == made.Incarnation || done.Backup.ID != made.ID || !done.Checked {
+			t.Errorf("it says %+v", done)
+		}
 		for k, v := range want {
 			if got[k] != v {
 				t.Errorf("row %x is %x, want %x", k, got[k], v)
@@ -69,7 +71,10 @@ func TestARestoredStoreHasExactlyTheRowsOfItsBackup(t *testing.T) {
 		if len(got) != len(want) || int64(len(got)) != made.Rows {
 			t.Errorf("%d rows, want %d; the manifest says %d", len(got), len(want), made.Rows)
 		}
-		must(t, s.Close())
+		db := restored(t, files, "to")
+		for i := range 3 {
+			whole(t, db, fmt.Sprint(i), 20, 20)
+		}
 	}
 }
 
@@ -108,7 +113,6 @@ func TestARestoreThatFailsLeavesNothing(t *testing.T) {
 		"a backup that is cut meanwhile":      {turns(content, content[:len(content)-50]), backup.RestoreOptions{}, fault.Corruption, "damaged_backup"},
 		"a store that does not check":         {from(content), backup.RestoreOptions{Check: func(*kv.Store) (int64, error) { return 0, unsound }}, fault.RecoveryRequired, "restore_failed"},
 		"a store with another number of rows": {from(content), backup.RestoreOptions{Check: func(*kv.Store) (int64, error) { return 1, nil }}, fault.Corruption, "damaged_backup"},
-		"a store that cannot be made ready":   {from(content), backup.RestoreOptions{Ready: func(*kv.Store) error { return unsound }}, fault.RecoveryRequired, "restore_failed"},
 	} {
 		for _, there := range []bool{false, true} {
 			files := vfs.NewMem()
@@ -165,7 +169,6 @@ func TestARestoreEndsWithItsContextAtEveryStep(t *testing.T) {
 		_, err := backup.Restore(ctx, from(content), "to", backup.RestoreOptions{
 			Files: kv.Options{FS: files}, Progress: func(string, int64, int64) { step() },
 			Check: func(s *kv.Store) (int64, error) { step(); return sound(s) },
-			Ready: func(*kv.Store) error { step(); return nil },
 		})
 		cancel()
 		if err == nil {
