@@ -108,8 +108,10 @@ func (d *disk) written(f vfs.File, name string) *written {
 
 // Create, ReuseForWrite and OpenReadWrite are where files for writing come from.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if strings.HasPrefix(d.FS.PathBase(name), "marker.") && !d.frozen() && !d.apart(name) {
-		if err := d.settle(d.FS.PathDir(name)); err != nil {
+	if strings.HasPrefix(d.FS.PathBase(name), "marker.") && (!d.frozen() || d.apart(name)) {
+		if err := d.settle(d.FS.PathDir(name)); err != nil && d.apart(name) {
+			return nil, err
+		} else if err != nil {
 			d.failed(err, name)
 		}
 	}
