@@ -53,6 +53,8 @@ var layers = []layer{
 	{path: "internal/wake"},
 	{path: "internal/engine"},
 	{path: "internal/tenure"},
+	{path: "internal/backup"},
+	{path: "internal/backup/target", only: []string{"fault"}},
 	// The public client links none of the server.
 	{path: "client", only: []string{"fault", "api", "internal/wire", "internal/frame"}},
 	// A worker is made of what everybody can use.
