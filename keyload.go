@@ -3,6 +3,7 @@ package keyload
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"reflect"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/client"
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/backup"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/tenure"
@@ -44,6 +46,7 @@ type DB struct {
 	store  *kv.Store
 	engine *engine.Engine
 	due    *tenure.Service
+	backup *backup.Maker
 }
 
 // Open opens the store in a directory, making both when they do not exist. At
@@ -82,7 +85,7 @@ func OpenStore(store *kv.Store, o Options) (*DB, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	db := &DB{store: store, engine: e, due: tenure.Start(e, logger)}
+	db := &DB{store: store, engine: e, due: tenure.Start(e, logger), backup: backup.New(e, Version)}
 	db.Session = newSession(e, e.Root())
 	return db, nil
 }
@@ -92,6 +95,23 @@ func OpenStore(store *kv.Store, o Options) (*DB, error) {
 func (db *DB) As(tenant, principal string) Session {
 	return newSession(db.engine, db.engine.As(tenant, principal))
 }
+
+// Backup writes a backup of the whole store as it is at one moment within the
+// call, and answers its id, which stands for all of it: note it. Writes go on
+// meanwhile. "keyload restore" makes a store of what was written; after an error
+// it is no backup. It holds all data and the hashes of all keys. Errors: Conflict
+// (reason backup_running), Corruption, ResourceExhausted (reason no_room),
+// OwnershipLost, Cancelled, RecoveryRequired.
+func (db *DB) Backup(ctx context.Context, w io.Writer) (id string, err error) {
+	b, err := db.backup.Create(ctx, w, nil)
+	if err != nil {
+		return "", err
+	}
+	return b.ID, nil
+}
+
+// Backups makes the backups of the store, for gateways inside this module.
+func (db *DB) Backups() *backup.Maker { return db.backup }
 
 // Engine is the door of the store, for gateways inside this module.
 func (db *DB) Engine() *engine.Engine { return db.engine }

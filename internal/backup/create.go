@@ -40,7 +40,7 @@ func (m *Maker) Create(ctx context.Context, w io.Writer, progress Progress) (*Ba
 		return nil, fault.New(fault.Conflict, "backup_running", "a backup of this store is being made already; wait until it is done")
 	}
 	defer m.busy.Store(false)
-	ctx, release, err := m.engine.Hold(ctx)
+	ctx, release, err := engine.Hold(ctx, m.engine)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +50,15 @@ func (m *Maker) Create(ctx context.Context, w io.Writer, progress Progress) (*Ba
 		return nil, createFault(ctx, err)
 	}
 	return b, nil
+}
+
+// CreateFor is Create for a caller, who must be an administrator of the store:
+// PermissionDenied otherwise.
+func (m *Maker) CreateFor(ctx context.Context, who *engine.Caller, w io.Writer, progress Progress) (*Backup, error) {
+	if err := engine.Administrator(ctx, m.engine, who); err != nil {
+		return nil, err
+	}
+	return m.Create(ctx, w, progress)
 }
 
 func (m *Maker) create(ctx context.Context, w io.Writer, progress Progress) (*Backup, error) {

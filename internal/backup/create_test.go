@@ -15,6 +15,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/backup"
+	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
 )
 
@@ -177,7 +178,7 @@ func TestAStoreThatClosesEndsItsBackup(t *testing.T) {
 	closed := make(chan error, 1)
 	go func() { closed <- b.db.Close() }()
 	// The context of the backup ends when Close begins; only then may it go on.
-	for held, release, err := b.db.Engine().Hold(t.Context()); err == nil; held, release, err = b.db.Engine().Hold(t.Context()) {
+	for held, release, err := engine.Hold(t.Context(), b.db.Engine()); err == nil; held, release, err = engine.Hold(t.Context(), b.db.Engine()) {
 		release()
 		<-held.Done()
 	}

@@ -10,7 +10,7 @@ import (
 // Hold counts work of the node itself, such as a backup, as a call under way:
 // Close waits for release, and held ends when Close begins. Errors: OwnershipLost
 // (reason store_closed).
-func (e *Engine) Hold(ctx context.Context) (held context.Context, release func(), err error) {
+func Hold(ctx context.Context, e *Engine) (held context.Context, release func(), err error) {
 	if err := e.enter(); err != nil {
 		return nil, nil, err
 	}
@@ -32,7 +32,7 @@ func (e *Engine) Hold(ctx context.Context) (held context.Context, release func()
 
 // Administrator refuses a caller who is not an administrator of the whole store,
 // whatever else the caller may do. Errors are *fault.Error.
-func (e *Engine) Administrator(ctx context.Context, who *Caller) error {
+func Administrator(ctx context.Context, e *Engine, who *Caller) error {
 	if err := e.enter(); err != nil {
 		return e.public(err, "")
 	}

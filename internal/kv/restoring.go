@@ -255,7 +255,7 @@ func (r *Restoring) Abort() error {
 }
 
 // unfinished refuses a directory into which a restore was begun.
-func (s *Store) unfinished() error {
+func unfinished(s *Store) error {
 	if s.lent {
 		return nil
 	}

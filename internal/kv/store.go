@@ -91,7 +91,7 @@ func newStore(dir string, opts Options) *Store {
 // open opens the database, after prove has examined what is there.
 func (s *Store) open(prove func(files vfs.FS, dir, manifest string) error) error {
 	dir, opts := s.dir, s.opts
-	if err := s.unfinished(); err != nil {
+	if err := unfinished(s); err != nil {
 		return err
 	}
 	found, err := pebble.Peek(dir, s.disk.FS)
@@ -107,7 +107,7 @@ func (s *Store) open(prove func(files vfs.FS, dir, manifest string) error) error
 			return firstError(openError(dir, err), s.unlock())
 		}
 		if !opts.ReadOnly {
-			s.removeCheckpoints()
+			removeCheckpoints(s)
 		}
 	}
 	po := s.pebbleOptions()
