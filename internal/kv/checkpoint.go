@@ -76,7 +76,7 @@ func (s *Store) Checkpoint(ctx context.Context) (*Checkpoint, error) {
 	if use, err := s.disk.GetDiskUsage(s.dir); err == nil && use.AvailBytes < checkpointRoom {
 		return nil, fmt.Errorf("%w: %d bytes, and %d are wanted", ErrNoRoom, use.AvailBytes, uint64(checkpointRoom))
 	}
-	c, err := s.newCheckpoint()
+	c, err := newCheckpoint(s)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *Store) Checkpoint(ctx context.Context) (*Checkpoint, error) {
 
 // newCheckpoint makes the directory. Names are numbered: only who holds the lock
 // of the store's directory makes any.
-func (s *Store) newCheckpoint() (*Checkpoint, error) {
+func newCheckpoint(s *Store) (*Checkpoint, error) {
 	s.copies.mu.Lock()
 	defer s.copies.mu.Unlock()
 	if s.copies.ended {
@@ -243,6 +243,21 @@ func (c *Checkpoint) Store() (*Store, error) {
 	return Open(c.dir(), Options{FS: c.store.disk.FS, ReadOnly: true, CacheBytes: 1 << 20})
 }
 
+// Keep gives the copy a name in the directory of the store, where it stays after
+// Close and can be opened as a store of its own. What had the name is replaced.
+// It takes the room of what the store rewrites from then on.
+func (c *Checkpoint) Keep(name string) error {
+	below := c.store.disk.FS
+	if name != below.PathBase(name) || strings.HasPrefix(name, checkpointPrefix) {
+		return fmt.Errorf("%w: %q is no name for it", ErrCheckpoint, name)
+	}
+	to := below.PathJoin(c.store.dir, name)
+	if err := below.RemoveAll(to); err != nil {
+		return apartError(err)
+	}
+	return apartError(firstError(below.Rename(c.dir(), to), c.store.disk.settle(c.store.dir)))
+}
+
 // Close removes the copy; files that are open stay readable where the system
 // allows it. Closing again does nothing. The Close of the store does it too.
 func (c *Checkpoint) Close() error {
@@ -271,7 +286,7 @@ func (k *checkpoints) end() {
 
 // removeCheckpoints removes what a process left that was killed. The directory is
 // locked. What cannot be removed now is tried again by the next Open.
-func (s *Store) removeCheckpoints() {
+func removeCheckpoints(s *Store) {
 	names, err := s.disk.FS.List(s.dir)
 	for _, name := range names {
 		if strings.HasPrefix(name, checkpointPrefix) {
