@@ -41,6 +41,10 @@ type Config struct {
 	// Version names the program in admin.status.
 	Version string
 	Logger  *slog.Logger
+
+	// copied says that a store of an older format is a copy itself, so that none
+	// need be kept.
+	copied bool
 }
 
 // Engine is an open store. It is safe for concurrent use.
@@ -81,16 +85,21 @@ func Open(cfg Config) (*Engine, error) {
 	e.started = e.clock.now()
 	e.propagate <- struct{}{}
 	e.callers.init()
-	if err := e.open(); err != nil {
+	if err := open(e); err != nil {
 		return nil, OpenFault("this directory", err)
 	}
 	return e, nil
 }
 
-func (e *Engine) open() error {
+func open(e *Engine) error {
 	var err error
 	if e.identity, err = Identify(e.store, e.cfg.Shards, e.clock.millis()); err != nil {
 		return err
+	}
+	if e.identity.Format < system.Format {
+		if err := upgrade(e); err != nil {
+			return err
+		}
 	}
 	e.tokens = token.NewSealer(e.identity.Incarnation, e.identity.TokenKeys)
 	if e.registry, err = Registry(e.cfg.Durability, op.Ask(api.AdminStatus, op.Query[api.AdminStatusRequest, api.AdminStatusResponse]{
@@ -229,7 +238,7 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 			Digest: fmt.Sprintf("%016x", st.Digest), LoggedTime: api.Time(st.Time),
 		}
 		var err error
-		if sh.CatalogVersion, err = e.revision(i); err != nil {
+		if sh.CatalogVersion, err = revisionOf(e.store, i); err != nil {
 			e.logger.Error("catalog revision", "shard", i, "error", err.Error())
 		}
 		if st.Err != nil {
@@ -240,9 +249,9 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 	return s
 }
 
-// revision is the catalog revision a shard has, applied entries included.
-func (e *Engine) revision(shard uint16) (uint64, error) {
-	s := e.store.NewSnapshot()
+// revisionOf is the catalog revision a shard has, applied entries included.
+func revisionOf(store *kv.Store, shard uint16) (uint64, error) {
+	s := store.NewSnapshot()
 	defer s.Close()
 	return changes.Revision(s, shard)
 }

@@ -76,6 +76,7 @@ var layers = []layer{
 	// Below here: imported by tests only.
 	{path: "internal/script"},
 	{path: "internal/sim"},
+	{path: "internal/formats"},
 	{path: "internal/lint"},
 }
 
