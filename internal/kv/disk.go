@@ -190,6 +190,9 @@ func (f *written) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	f.size.Add(uint64(len(p)))
+	if f.log {
+		f.disk.store.Stage(StageWritten)
+	}
 	return len(p), nil
 }
 
@@ -212,6 +215,9 @@ func (f *written) sync(sync func() error) error {
 	err := f.try(sync)
 	if err == nil && f.known != nil && !f.disk.frozen() {
 		f.known.Store(&synced{f.number, size})
+		if f.log {
+			f.disk.store.Stage(StageSynced)
+		}
 	}
 	return err
 }

@@ -43,6 +43,10 @@ type Options struct {
 	CacheBytes int64
 	// Logger gets what Pebble has to say; nil discards it.
 	Logger *slog.Logger
+	// Stage is told of every stage that an entry reaches (see Stages), in the
+	// goroutine that reaches it. It may end the process and must not use the store.
+	// For tests; nil otherwise.
+	Stage func(name string)
 }
 
 // Store is one Pebble database.
