@@ -99,7 +99,24 @@ func (d *disk) written(f vfs.File, name string) *written {
 
 // Create, ReuseForWrite and OpenReadWrite are where files for writing come from.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(d.FS.PathBase(name), "marker.") && !d.frozen() {
+		if err := d.settle(d.FS.PathDir(name)); err != nil {
+			d.failed(err, name)
+		}
+	}
 	return d.file(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
+}
+
+// settle makes the names in a directory durable. A marker names a file that was
+// just made: without it a power loss could leave the marker and not the name of
+// that file, since nothing orders the names of a directory until it is synced.
+func (d *disk) settle(dir string) error {
+	f, err := d.FS.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	d.syncs.Add(1)
+	return firstError(f.Sync(), f.Close())
 }
 
 func (d *disk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
