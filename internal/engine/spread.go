@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"sync"
 
@@ -54,7 +55,7 @@ func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
 		if err != nil || has >= newest {
 			return err
 		}
-		req := &system.InstallRequest{CommandID: uuid.Must(uuid.NewV7()).String()}
+		req := &system.InstallRequest{CommandID: e.newID()}
 		err = e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) (err error) {
 			req.Changes, err = changes.Since(s, system.CatalogShard, has, changesPerCommand)
 			return err
@@ -69,6 +70,16 @@ func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
 			return err
 		}
 	}
+}
+
+// newID makes the id of a command of the store's own. Its time is the node's
+// clock's, by which it is judged.
+func (e spread) newID() string {
+	id := uuid.New()
+	binary.BigEndian.PutUint16(id[:2], uint16(e.clock.millis()>>32))
+	binary.BigEndian.PutUint32(id[2:6], uint32(e.clock.millis()))
+	id[6] = 0x70 | id[6]&0x0f
+	return id.String()
 }
 
 // internal proposes a command of the store's own.
@@ -88,7 +99,7 @@ func (e spread) internal(ctx context.Context, shard uint16, o *api.Operation, id
 // freeze stops or allows writing to a resource, in every shard.
 func (e spread) freeze(ctx context.Context, req *api.ResourcesDeleteRequest, frozen bool) (*directory.FreezeResponse, error) {
 	f := &directory.FreezeRequest{
-		CommandID: uuid.Must(uuid.NewV7()).String(),
+		CommandID: e.newID(),
 		Tenant:    req.Tenant, Database: req.Database, Name: req.Name, Frozen: frozen,
 	}
 	resp, err := e.internal(ctx, system.CatalogShard, directory.Freeze.Operation, f.CommandID, f)
