@@ -74,6 +74,8 @@ var layers = []layer{
 	{path: "internal/sim/trial"},
 	{path: "internal/sim/disk"},
 	{path: "internal/sim/course"},
+	{path: "internal/sim/work"},
+	{path: "internal/sim/kill"},
 	{path: "internal/sim"},
 	{path: "internal/lint"},
 }

@@ -1,7 +1,6 @@
 package course
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -18,8 +17,8 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/sim/trial"
 	"github.com/keyload/keyload/internal/table"
-	"github.com/keyload/keyload/internal/wire"
 )
 
 const (
@@ -195,27 +194,11 @@ func commandID(step int, now int64) string {
 	return u.String()
 }
 
-// send proposes a command and notes its reply: every byte of it but what is shown
-// once only.
+// send proposes a command and notes its reply.
 func (r *Run) send(ctx context.Context, a *Answer) (resp any, err error) {
 	resp, err = r.engine.Do(ctx, r.engine.Root(), a.operation, a.request)
-	if err != nil {
-		f := fault.From(err)
-		a.Stored, a.Reply = f.Recorded, fmt.Sprintf("%s/%s %s", f.Code, f.Reason, f.Detail)
-		return nil, err
-	}
-	if key, ok := resp.(*api.APIKeysCreateResponse); ok {
-		shown := *key
-		shown.APIKey = ""
-		resp = &shown
-	}
-	b, err := wire.EncodeJSON(resp)
-	if err != nil {
-		return nil, err
-	}
-	a.Reply = string(b)
-	a.Stored = !bytes.Contains(b, []byte(`"deliveries":[]`)) // an empty receive is evaluated again
-	return resp, nil
+	a.Reply, a.Stored = trial.Reply(resp, err)
+	return resp, err
 }
 
 // Repeated is what a command that was answered answers when it is repeated.

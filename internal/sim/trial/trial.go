@@ -18,8 +18,7 @@ func Count(short, long int) int {
 	return short
 }
 
-// Seed is where the draws of a test begin: KEYLOAD_SEED, or always the same. When
-// the test fails it says how to run it again.
+// Seed is where the draws of a test begin: KEYLOAD_SEED, or always the same.
 func Seed(t *testing.T, usual uint64) uint64 {
 	t.Helper()
 	seed := usual
@@ -31,6 +30,16 @@ func Seed(t *testing.T, usual uint64) uint64 {
 		seed = n
 	}
 	return seed
+}
+
+// Seeds are the first seed of a test of many trials and how many there are: of a
+// short run or a long one, or the one of KEYLOAD_SEED.
+func Seeds(t *testing.T, short, long int) (first uint64, count int) {
+	t.Helper()
+	if os.Getenv("KEYLOAD_SEED") != "" {
+		return Seed(t, 0), 1
+	}
+	return 1, Count(short, long)
 }
 
 // Replay tells how to run one seed of a test again, when it has failed.
