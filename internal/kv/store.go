@@ -72,19 +72,32 @@ func Open(dir string, opts Options) (*Store, error) {
 	if s.disk.FS = opts.FS; opts.FS == nil {
 		s.disk.FS = vfs.Default
 	}
+	names, err := s.disk.FS.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, openError(dir, err)
+	}
 	found, err := pebble.Peek(dir, s.disk.FS)
 	missing := err == nil && !found.Exists || errors.Is(err, fs.ErrNotExist)
-	if missing && (opts.MustExist || opts.ReadOnly) {
-		return nil, fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
+	if missing {
+		if err := verifyAbsent(s.disk.FS, dir, names); err != nil {
+			return nil, err
+		}
+		if opts.MustExist || opts.ReadOnly {
+			return nil, fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
+		}
 	}
 	if err == nil && found.Exists {
 		if s.lock, err = pebble.LockDirectory(dir, s.disk.FS); err != nil {
 			return nil, openError(dir, err)
 		}
-		if err := verify(s.disk.FS, dir, found.ManifestFilename); err != nil {
+		if names, err = s.disk.FS.List(dir); err == nil { // of the last one who had it open
+			err = verify(s.disk.FS, dir, found.ManifestFilename, names)
+		}
+		if err != nil {
 			return nil, firstError(openError(dir, err), s.lock.Close())
 		}
 	}
+	s.disk.logs.load(dir, names)
 	po := s.pebbleOptions()
 	defer po.Cache.Unref()
 	s.db, err = pebble.Open(dir, po)
@@ -114,6 +127,8 @@ func openError(dir string, err error) error {
 		return err
 	case isDamage(err):
 		return fmt.Errorf("%w: %s: %v", ErrCorrupt, dir, err)
+	case errors.Is(err, pebble.ErrDBNotPristine): // Pebble asks for it where a new store has none yet
+		return fmt.Errorf("%w: %s: the file marker.format-version.* is gone", ErrCorrupt, dir)
 	case errors.Is(err, pebble.ErrDBDoesNotExist):
 		return fmt.Errorf("%w: %s", ErrMissing, dir)
 	case isLockError(err):
@@ -184,7 +199,11 @@ func (s *Store) Close() error {
 			err = s.Flush()
 		}
 		close(s.closing)
-		err = firstError(err, s.seal(), s.db.Close(), s.unlock())
+		err = firstError(err, s.seal(), s.db.Close())
+		if err == nil && !s.opts.ReadOnly && s.Err() == nil {
+			err = s.disk.logs.clear(&s.disk)
+		}
+		err = firstError(err, s.unlock())
 	})
 	return err
 }
