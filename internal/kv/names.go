@@ -1,12 +1,15 @@
 package kv
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -149,6 +152,29 @@ func verifyAbsent(files vfs.FS, dir string, names []string) error {
 		if isLog || isList || table(name) || isManifest && n > 1 || strings.HasPrefix(name, "OPTIONS-") {
 			return damaged(files.PathJoin(dir, "marker.manifest.*"), "the file is gone: without it %s and whatever else is there is not found", name)
 		}
+	}
+	return nil
+}
+
+// verifyOptions finds that the options which Pebble compares its own with are
+// damaged: it would not say in which file.
+func verifyOptions(files vfs.FS, dir string, found *pebble.DBDesc, own *pebble.Options) (err error) {
+	if found == nil || found.OptionsFilename == "" {
+		return nil
+	}
+	f, err := files.Open(found.OptionsFilename)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	complete := *own
+	complete.EnsureDefaults()
+	if err := complete.CheckCompatibility(dir, string(text)); err != nil {
+		return damaged(found.OptionsFilename, "%v", err)
 	}
 	return nil
 }

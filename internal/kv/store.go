@@ -100,6 +100,9 @@ func Open(dir string, opts Options) (*Store, error) {
 	s.disk.logs.load(dir, names)
 	po := s.pebbleOptions()
 	defer po.Cache.Unref()
+	if err := verifyOptions(s.disk.FS, dir, found, po); err != nil {
+		return nil, firstError(openError(dir, err), s.unlock())
+	}
 	s.db, err = pebble.Open(dir, po)
 	s.disk.opened.Store(true)
 	failed := s.Err()
@@ -201,7 +204,10 @@ func (s *Store) Close() error {
 		close(s.closing)
 		err = firstError(err, s.seal(), s.db.Close())
 		if err == nil && !s.opts.ReadOnly && s.Err() == nil {
-			err = s.disk.logs.clear(&s.disk)
+			if cerr := s.disk.logs.clear(&s.disk); cerr != nil {
+				s.fail(cerr)
+				err = s.Err()
+			}
 		}
 		err = firstError(err, s.unlock())
 	})

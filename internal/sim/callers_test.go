@@ -73,7 +73,7 @@ func (c *crowd) live(life int) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	defer cancel()
 	after := 1 + c.rng.IntN(400) // answers
-	from := c.book.Sent() - 50 // of earlier lives
+	from := c.book.Sent() - 50   // of earlier lives
 	reached, ended := make(chan struct{}), make(chan struct{})
 	var answers atomic.Int64
 	go func() {

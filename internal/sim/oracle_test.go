@@ -94,10 +94,8 @@ func (o *oracle) judge(ctx context.Context, next int, view []string, repeated []
 			return err
 		}
 	}
-	if next < len(o.steps) && o.steps[next].Whole() || next == len(o.steps) {
-		if d, e := course.Difference(done.view, view), course.Difference(after.view, view); d != "" && e != "" {
-			return fmt.Errorf("step %d, %s, is neither there nor absent. Had it not been carried out:\n%s\nHad it been:\n%s", next, o.steps[next].Name, d, e)
-		}
+	if err := o.judgeView(ctx, next, view); err != nil {
+		return err
 	}
 	if len(repeated) != len(done.repeats) {
 		return fmt.Errorf("%d commands have a receipt, want %d", len(repeated), len(done.repeats))
@@ -111,6 +109,32 @@ func (o *oracle) judge(ctx context.Context, next int, view []string, repeated []
 			return fmt.Errorf("step %d, %s, was answered:\n%s\nrepeated it answers:\n%s\nwhere it should: %q or %q",
 				r.Answer.Step, o.steps[r.Answer.Step].Name, r.Answer.Reply, r.Reply, done.repeats[i], after.repeats[i])
 		}
+	}
+	return nil
+}
+
+// judgeView says what is wrong with what such a store shows.
+func (o *oracle) judgeView(ctx context.Context, next int, view []string) error {
+	done, err := o.before(ctx, next)
+	if err != nil {
+		return err
+	}
+	d := course.Difference(done.view, view)
+	if next == len(o.steps) || d == "" {
+		if d != "" {
+			return fmt.Errorf("after the course:\n%s", d)
+		}
+		return nil
+	}
+	if !o.steps[next].Whole() {
+		return nil
+	}
+	after, err := o.before(ctx, next+1)
+	if err != nil {
+		return err
+	}
+	if e := course.Difference(after.view, view); e != "" {
+		return fmt.Errorf("step %d, %s, is neither there nor absent. Had it not been carried out:\n%s\nHad it been:\n%s", next, o.steps[next].Name, d, e)
 	}
 	return nil
 }

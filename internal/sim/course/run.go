@@ -110,8 +110,15 @@ func (r *Run) Close() error {
 // Store is the open store below.
 func (r *Run) Store() *kv.Store { return r.store }
 
-// Ready is nil while the store accepts work.
-func (r *Run) Ready() error { return r.engine.Ready() }
+// Failed says that a call was answered by a store that is not well, and not by
+// what is stored.
+func Failed(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.RecoveryRequired, fault.UnknownWriteOutcome, fault.Corruption, fault.OwnershipLost, fault.Cancelled:
+		return true
+	}
+	return fault.From(err) == nil
+}
 
 // Frozen calls fn with the state while no answer can be added to it.
 func (r *Run) Frozen(fn func(State)) {
@@ -216,7 +223,7 @@ func (r *Run) Repeat(ctx context.Context) ([]Repeated, error) {
 		}
 		again := a
 		_, err := r.send(ctx, &again)
-		if code := fault.CodeOf(err); code == fault.RecoveryRequired || code == fault.UnknownWriteOutcome || code == fault.Corruption {
+		if err != nil && Failed(err) {
 			return out, err
 		}
 		out = append(out, Repeated{a, again.Reply})

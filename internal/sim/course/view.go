@@ -40,6 +40,19 @@ func look(name string) Step {
 // View is everything that queries show of the store, a line for each thing.
 func (r *Run) View(ctx context.Context) ([]string, error) {
 	v := &view{ctx: ctx, run: r}
+	v.all()
+	return v.lines, v.err
+}
+
+// Examine is a view of a store that may be damaged: what queries were answered,
+// the lines of each, and the errors of those that met damage.
+func (r *Run) Examine(ctx context.Context) (lines map[string][]string, damage []error, err error) {
+	v := &view{ctx: ctx, run: r, answers: map[string][]string{}}
+	v.all()
+	return v.answers, v.damage, v.err
+}
+
+func (v *view) all() {
 	v.see(api.ResourcesList.Operation, &api.ResourcesListRequest{Limit: 1000})
 	v.see(api.PrincipalsList.Operation, &api.PrincipalsListRequest{Limit: 1000})
 	v.see(api.APIKeysList.Operation, &api.APIKeysListRequest{Limit: 1000})
@@ -55,7 +68,6 @@ func (r *Run) View(ctx context.Context) ([]string, error) {
 			v.lane(api.LaneRef{Partition: p, Queue: q})
 		}
 	}
-	return v.lines, v.err
 }
 
 // probe repeats the inputs that the course has processed, with the same effects
@@ -73,10 +85,12 @@ func (r *Run) probe(ctx context.Context) ([]string, error) {
 }
 
 type view struct {
-	ctx   context.Context
-	run   *Run
-	lines []string
-	err   error
+	ctx     context.Context
+	run     *Run
+	lines   []string
+	err     error
+	answers map[string][]string // when the store may be damaged
+	damage  []error
 }
 
 // see asks one question. A refusal is an answer too.
@@ -86,37 +100,48 @@ func (v *view) see(o *api.Operation, req any) any {
 	}
 	api.ApplyDefaults(req)
 	a := Answer{operation: o, request: req}
-	question, _ := json.Marshal(req)
+	text, _ := json.Marshal(req)
+	question := o.Name + " " + string(text)
 	resp, err := v.run.send(v.ctx, &a)
-	if err != nil {
-		if v.run.Ready() != nil {
-			v.err = err
-			return nil
-		}
-		v.lines = append(v.lines, fmt.Sprintf("%s %s: %s", o.Name, question, a.Reply))
+	switch {
+	case err != nil && v.answers != nil && fault.CodeOf(err) == fault.Corruption:
+		v.damage = append(v.damage, err)
+		return nil
+	case err != nil && Failed(err):
+		v.err = err
+		return nil
+	case err != nil:
+		v.answer(question, []string{question + ": " + a.Reply})
 		return nil
 	}
-	var whole any
+	var whole map[string]any
 	if v.err = json.Unmarshal([]byte(a.Reply), &whole); v.err != nil {
 		return nil
 	}
-	v.split(o.Name+" "+string(question), strip(whole))
+	v.answer(question, split(question, strip(whole).(map[string]any)))
 	return resp
 }
 
+func (v *view) answer(question string, lines []string) {
+	v.lines = append(v.lines, lines...)
+	if v.answers != nil {
+		v.answers[question] = lines
+	}
+}
+
 // split makes a line of each element of a listing and one of the rest.
-func (v *view) split(what string, whole any) {
-	m := whole.(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		list, ok := m[name].([]any)
+func split(what string, whole map[string]any) (lines []string) {
+	for _, name := range slices.Sorted(maps.Keys(whole)) {
+		list, ok := whole[name].([]any)
 		if !ok {
-			list = []any{m[name]}
+			list = []any{whole[name]}
 		}
 		for _, e := range list {
 			b, _ := json.Marshal(e)
-			v.lines = append(v.lines, fmt.Sprintf("%s %s: %s", what, name, b))
+			lines = append(lines, fmt.Sprintf("%s %s: %s", what, name, b))
 		}
 	}
+	return lines
 }
 
 // strip removes what is volatile.
@@ -140,9 +165,11 @@ func strip(x any) any {
 
 func (v *view) source(s api.SourceRef) {
 	read := &api.EventsReadRequest{Source: s, Limit: 1000}
-	if _, err := v.run.engine.Do(v.ctx, v.run.engine.Root(), api.EventsRead.Operation, read); fault.CodeOf(err) == fault.HistoryUnavailable {
-		first, _ := strconv.ParseUint(fault.From(err).Facts["firstAvailable"], 10, 64)
-		read.AfterPosition = first - 1
+	first := *read
+	api.ApplyDefaults(&first)
+	if _, err := v.run.engine.Do(v.ctx, v.run.engine.Root(), api.EventsRead.Operation, &first); fault.CodeOf(err) == fault.HistoryUnavailable {
+		at, _ := strconv.ParseUint(fault.From(err).Facts["firstAvailable"], 10, 64)
+		read.AfterPosition = at - 1
 	}
 	v.see(api.EventsRead.Operation, read)
 	groups, _ := v.see(api.SubscriptionsList.Operation, &api.SubscriptionsListRequest{Source: s, Limit: 1000}).(*api.SubscriptionsListResponse)
