@@ -113,6 +113,8 @@ func Open(dir string, opts Options) (*Store, error) {
 	case failed == nil && err == nil:
 		s.disk.unnamed.forget() // the log is in use from here on
 		return s, nil
+	case failed == nil && found != nil && missesTable(err): // one is gone, or the edit that no longer needs it
+		err = damaged(found.ManifestFilename, "tables that it names are not as it says: %v", err)
 	case failed == nil:
 		err = openError(dir, err)
 	default: // whatever Pebble says: it was told that the writes after this one went well
