@@ -14,7 +14,7 @@ func (e Chores) Tick(ctx context.Context, shard uint16) (machine.Ticked, error) 
 	if err := e.trustClock(shard); err != nil {
 		return machine.Ticked{}, err
 	}
-	out, err := e.log.Propose(ctx, shard, machine.Tick(), nil)
+	out, err := e.log.Propose(ctx, shard, machine.Tick(), true, nil)
 	return out.Tick, err
 }
 

@@ -199,7 +199,7 @@ func (c *call) write(ctx context.Context) (any, error) {
 	}
 	// The place is given back when the command is answered, not when its caller
 	// leaves: until then it takes memory.
-	out, err := c.log.Propose(ctx, c.shard, c.command, func() { c.admission.leave(c.who.tenant, size) })
+	out, err := c.log.Propose(ctx, c.shard, c.command, c.h.Urgent, func() { c.admission.leave(c.who.tenant, size) })
 	if c.h.Op.Scope == api.CatalogScope {
 		c.callers.forget()
 		if err == nil {

@@ -89,7 +89,7 @@ func (e spread) internal(ctx context.Context, shard uint16, o *api.Operation, id
 		return nil, err
 	}
 	cmd := machine.NewCommand(o, machine.Identity{ID: uuid.MustParse(id), Principal: access.System}, fingerprint, encoded, req)
-	out, err := e.log.Propose(ctx, shard, cmd, nil)
+	out, err := e.log.Propose(ctx, shard, cmd, true, nil)
 	if err == nil && out.Err != nil {
 		err = out.Err
 	}

@@ -194,7 +194,7 @@ func (c *Checkpoint) proveManifest(dir string, durable *synced) error {
 func (c *Checkpoint) settle() error {
 	inner := newStore(c.dir(), Options{FS: c.store.disk.FS, MustExist: true, CacheBytes: 1 << 20})
 	inner.still = true
-	err := inner.open(func(vfs.FS, string, string) error { return nil })
+	err := inner.open(func(vfs.FS, string, string, []string) error { return nil })
 	if err == nil {
 		err = inner.Close()
 	}

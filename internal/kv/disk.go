@@ -35,6 +35,7 @@ type disk struct {
 	logAt   atomic.Pointer[synced]
 	editsAt atomic.Pointer[synced]
 	unnamed unnamed
+	logs    logList
 }
 
 // synced says how far a file is known to be durable.
@@ -131,6 +132,7 @@ func (d *disk) settle(dir string) error {
 }
 
 func (d *disk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	d.unlist(oldname)
 	return d.file(newname, func() (vfs.File, error) { return d.FS.ReuseForWrite(oldname, newname, category) })
 }
 
@@ -170,10 +172,30 @@ func (passing) SyncData() error { return nil }
 // Remove and Rename change nothing once a write has failed: what is on the disk
 // then is what the next open starts from.
 func (d *disk) Remove(name string) error {
-	if d.frozen() && !d.apart(name) {
+	if d.apart(name) {
+		return d.FS.Remove(name)
+	}
+	d.unlist(name)
+	if d.frozen() {
 		return d.store.Err()
 	}
+	if strings.HasPrefix(d.FS.PathBase(name), "marker.") {
+		// The one that takes its place must not be lost where this one's end is not.
+		if err := d.settle(d.FS.PathDir(name)); err != nil {
+			d.failed(err, name)
+			return err
+		}
+	}
 	return d.FS.Remove(name)
+}
+
+// unlist takes a log that is about to go out of the list.
+func (d *disk) unlist(name string) {
+	if n, ok := logNumber(d.FS.PathBase(name)); ok && !d.frozen() {
+		if err := d.logs.drop(d, n); err != nil {
+			d.failed(err, name)
+		}
+	}
 }
 
 func (d *disk) Rename(oldname, newname string) error {
@@ -201,7 +223,8 @@ type written struct {
 	known  *atomic.Pointer[synced] // of logs and manifests: where to note what is durable
 	size   atomic.Uint64
 	log    bool
-	length uint64 // of a log: how long the file is, see reserve
+	listed atomic.Bool // of a log: it is in the list
+	length uint64      // of a log: how long the file is, see reserve
 }
 
 // try writes unless the disk is frozen, and answers as disk says.
@@ -253,7 +276,13 @@ func (f *written) SyncData() error { return f.sync(f.File.SyncData) }
 func (f *written) sync(sync func() error) error {
 	size := f.size.Load() // what is written meanwhile may be left out
 	f.disk.syncs.Add(1)
-	err := f.try(sync)
+	err := f.try(func() error {
+		if err := sync(); err != nil || !f.log || f.listed.Load() || size == 0 {
+			return err
+		}
+		f.listed.Store(true)
+		return f.disk.logs.add(f.disk, f.number)
+	})
 	if err == nil && f.known != nil && !f.disk.frozen() {
 		f.known.Store(&synced{f.number, size})
 		if f.log {

@@ -52,3 +52,17 @@ func (f heldFile) SyncData() error {
 	defer f.gate.RUnlock()
 	return f.File.SyncData()
 }
+
+// heldTables is a file system on which no table can be made until it is released,
+// so that entries stay in several logs.
+type heldTables struct {
+	vfs.FS
+	released chan struct{}
+}
+
+func (h *heldTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		<-h.released
+	}
+	return h.FS.Create(name, c)
+}

@@ -52,12 +52,14 @@ func (s *Store) listener() *pebble.EventListener {
 	return l
 }
 
-// isDamage recognises what Pebble does not mark as corruption: a table that is
+// isDamage recognises stored bytes that are not what they must be.
+func isDamage(err error) bool { return pebble.IsCorruptionError(err) || missesTable(err) }
+
+// missesTable recognises what Pebble does not mark as corruption: a table that is
 // gone or shorter than the manifest says. A test holds the texts.
-func isDamage(err error) bool {
+func missesTable(err error) bool {
 	text := err.Error()
-	return pebble.IsCorruptionError(err) ||
-		strings.Contains(text, "object size mismatch") || strings.Contains(text, "unknown to the objstorage provider")
+	return strings.Contains(text, "object size mismatch") || strings.Contains(text, "unknown to the objstorage provider")
 }
 
 // isLockError recognises Pebble's two refusals: within this process by text,

@@ -89,29 +89,45 @@ func newStore(dir string, opts Options) *Store {
 }
 
 // open opens the database, after prove has examined what is there.
-func (s *Store) open(prove func(files vfs.FS, dir, manifest string) error) error {
+func (s *Store) open(prove func(files vfs.FS, dir, manifest string, names []string) error) error {
 	dir, opts := s.dir, s.opts
 	if err := unfinished(s); err != nil {
 		return err
 	}
+	names, err := s.disk.FS.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return openError(dir, err)
+	}
 	found, err := pebble.Peek(dir, s.disk.FS)
 	missing := err == nil && !found.Exists || errors.Is(err, fs.ErrNotExist)
-	if missing && (opts.MustExist || opts.ReadOnly) {
-		return fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
+	if missing {
+		if err := verifyAbsent(s.disk.FS, dir, names); err != nil {
+			return err
+		}
+		if opts.MustExist || opts.ReadOnly {
+			return fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
+		}
 	}
 	if err == nil && found.Exists {
 		if err := s.takeLock(); err != nil {
 			return err
 		}
-		if err := prove(s.disk.FS, dir, found.ManifestFilename); err != nil {
+		if names, err = s.disk.FS.List(dir); err == nil { // of the last one who had it open
+			err = prove(s.disk.FS, dir, found.ManifestFilename, names)
+		}
+		if err != nil {
 			return firstError(openError(dir, err), s.unlock())
 		}
 		if !opts.ReadOnly {
 			removeCheckpoints(s)
 		}
 	}
+	s.disk.logs.load(dir, names)
 	po := s.pebbleOptions()
 	defer po.Cache.Unref()
+	if err := verifyOptions(s.disk.FS, dir, found, po); err != nil {
+		return firstError(openError(dir, err), s.unlock())
+	}
 	s.db, err = pebble.Open(dir, po)
 	s.disk.opened.Store(true)
 	failed := s.Err()
@@ -122,6 +138,8 @@ func (s *Store) open(prove func(files vfs.FS, dir, manifest string) error) error
 	case failed == nil && err == nil:
 		s.disk.unnamed.forget() // the log is in use from here on
 		return nil
+	case failed == nil && found != nil && missesTable(err): // one is gone, or the edit that no longer needs it
+		err = damaged(found.ManifestFilename, "tables that it names are not as it says: %v", err)
 	case failed == nil:
 		err = openError(dir, err)
 	default: // whatever Pebble says: it was told that the writes after this one went well
@@ -139,6 +157,8 @@ func openError(dir string, err error) error {
 		return err
 	case isDamage(err):
 		return fmt.Errorf("%w: %s: %v", ErrCorrupt, dir, err)
+	case errors.Is(err, pebble.ErrDBNotPristine): // Pebble asks for it where a new store has none yet
+		return fmt.Errorf("%w: %s: the file marker.format-version.* is gone", ErrCorrupt, dir)
 	case errors.Is(err, pebble.ErrDBDoesNotExist):
 		return fmt.Errorf("%w: %s", ErrMissing, dir)
 	case isLockError(err):
@@ -211,7 +231,14 @@ func (s *Store) Close() error {
 			err = s.Flush()
 		}
 		close(s.closing)
-		err = firstError(err, s.seal(), s.db.Close(), s.unlock())
+		err = firstError(err, s.seal(), s.db.Close())
+		if err == nil && !s.opts.ReadOnly && s.Err() == nil {
+			if cerr := s.disk.logs.clear(&s.disk); cerr != nil {
+				s.fail(cerr)
+				err = s.Err()
+			}
+		}
+		err = firstError(err, s.unlock())
 	})
 	return err
 }

@@ -75,6 +75,11 @@ var layers = []layer{
 	{path: "examples/*", only: []string{"fault", "api", "client", "worker", "."}},
 	// Below here: imported by tests only.
 	{path: "internal/script"},
+	{path: "internal/sim/trial"},
+	{path: "internal/sim/disk"},
+	{path: "internal/sim/course"},
+	{path: "internal/sim/work"},
+	{path: "internal/sim/kill"},
 	{path: "internal/sim"},
 	{path: "internal/formats"},
 	{path: "internal/lint"},
@@ -94,8 +99,9 @@ var layerExceptions = []exception{
 	{"fan-out", "internal/resource/queue", "rows, delivery tokens, protected fields and limits meet in one claim"},
 }
 
-// pebble is the storage engine. Only internal/kv knows it; tests elsewhere may
-// use its file systems, to lose power and to fail writes.
+// pebble is the storage engine. Only internal/kv knows it; tests elsewhere, and
+// the simulator that only tests import, may use its file systems, to lose power
+// and to fail writes.
 const pebble = "github.com/cockroachdb/pebble"
 
 func TestPackagesImportOnlyTheLayersAboveThem(t *testing.T) {
@@ -166,7 +172,7 @@ func checkPebble(p *sourcePackage) []violation {
 			if imported != pebble && !strings.HasPrefix(imported, pebble+"/") {
 				continue
 			}
-			if f.isTest && (path.Base(imported) == "vfs" || path.Base(imported) == "errorfs") {
+			if (f.isTest || strings.HasPrefix(p.path, "internal/sim/")) && (path.Base(imported) == "vfs" || path.Base(imported) == "errorfs") {
 				continue
 			}
 			found = append(found, violation{"pebble", f.path, "imports " + imported + "; only internal/kv may"})
@@ -210,6 +216,8 @@ func TestTheLayerCheckCatchesEachKindOfWrongImport(t *testing.T) {
 		{"pebble in its place", "internal/kv/x.go", imports(pebble + "/v2"), nil},
 		{"pebble in a test elsewhere", "internal/solo/x_test.go", imports(pebble + "/v2"), []string{"pebble internal/solo/x_test.go"}},
 		{"file system in a test", "internal/solo/x_test.go", imports(pebble+"/v2/vfs", pebble+"/v2/vfs/errorfs"), nil},
+		{"file system in the simulator", "internal/sim/disk/x.go", imports(pebble+"/v2/vfs", pebble+"/v2/vfs/errorfs"), nil},
+		{"pebble in the simulator", "internal/sim/disk/x.go", imports(pebble + "/v2"), []string{"pebble internal/sim/disk/x.go"}},
 		{"file system in product", "internal/solo/x.go", imports(pebble + "/v2/vfs"), []string{"pebble internal/solo/x.go"}},
 		{"eight imports", "internal/bench/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv"), nil},
 		{"nine imports of a composition root", "internal/cli/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv", "internal/table"), nil},

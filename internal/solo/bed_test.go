@@ -118,7 +118,7 @@ func (b *bed) install() {
 		r.ID, r.Version = uint32(i+1), 1
 		req.Changes = append(req.Changes, changes.Change{Revision: uint64(i + 1), Kind: changes.Resource, Record: table.EncodeCBOR(nil, &r)})
 	}
-	out, err := b.log.Propose(context.Background(), data, b.command(b.id(), system.Install.Operation, req), nil)
+	out, err := b.log.Propose(context.Background(), data, b.command(b.id(), system.Install.Operation, req), false, nil)
 	b.must(err)
 	if out.Err != nil {
 		b.t.Fatal(out.Err)

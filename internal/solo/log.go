@@ -44,15 +44,16 @@ func Open(cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// Propose evaluates a command in a shard and returns once its entry is durable.
-// An error says that the outcome is unknown: the shard stopped, or the caller's
-// context ended after the command was handed over. left, if not nil, is called
-// once, when the log holds the command no more; that may be after the return.
-func (l *Log) Propose(ctx context.Context, shard uint16, cmd machine.Command, left func()) (machine.Outcome, error) {
+// Propose evaluates a command in a shard and returns once its entry is durable. An
+// urgent one comes before those that wait and are not; commands of one kind keep
+// their order. An error says that the outcome is unknown: the shard stopped, or the
+// caller's context ended after the command was handed over. left, if not nil, is
+// called once, when the log holds the command no more; that may be after the return.
+func (l *Log) Propose(ctx context.Context, shard uint16, cmd machine.Command, urgent bool, left func()) (machine.Outcome, error) {
 	if left == nil {
 		left = func() {}
 	}
-	return l.shards[shard].propose(ctx, cmd, left)
+	return l.shards[shard].propose(ctx, cmd, urgent, left)
 }
 
 // Failure is why a shard takes no more writes; nil while it does.

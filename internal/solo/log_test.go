@@ -158,7 +158,7 @@ func TestWhatIsDueIsToldWhenItMovesEarlier(t *testing.T) {
 		t.Error("a later instant was told")
 	}
 	b.now.Store(began + 2000)
-	out, err := b.log.Propose(context.Background(), data, machine.Tick(), nil)
+	out, err := b.log.Propose(context.Background(), data, machine.Tick(), false, nil)
 	b.must(err)
 	if when, _ := b.log.NextDue(data); when != began+5000 || out.Tick.NextDue != when {
 		t.Errorf("after the tick due at %d, said %d", when, out.Tick.NextDue)
@@ -175,7 +175,7 @@ func TestACallerThatLeavesBeforeItsCommandIsSubmittedChangesNothing(t *testing.T
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := b.log.Propose(gone, data, b.put(3), nil)
+	_, err := b.log.Propose(gone, data, b.put(3), false, nil)
 	is(t, err, fault.Cancelled, "cancelled")
 	release()
 	b.answered(first, second)
@@ -191,14 +191,14 @@ func TestACallerThatLeavesAfterItsCommandWasSubmittedFindsTheOutcomeByItsID(t *t
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error)
 	go func() {
-		_, err := b.log.Propose(ctx, data, cmd, nil)
+		_, err := b.log.Propose(ctx, data, cmd, false, nil)
 		left <- err
 	}()
 	<-b.evaluated
 	cancel()
 	is(t, <-left, fault.UnknownWriteOutcome, "caller_left")
 	release()
-	out, err := b.log.Propose(context.Background(), data, cmd, nil)
+	out, err := b.log.Propose(context.Background(), data, cmd, false, nil)
 	if err != nil || out.Err != nil || !out.Replayed {
 		t.Errorf("the repetition was answered %+v, %v", out, err)
 	}
@@ -223,9 +223,9 @@ func TestAFailedSyncLeavesInFlightCommandsUnknownAndRefusesTheRest(t *testing.T)
 		r := <-c
 		is(t, r.err, fault.UnknownWriteOutcome, "write_failed")
 	}
-	_, err := b.log.Propose(context.Background(), data, b.put(4), nil)
+	_, err := b.log.Propose(context.Background(), data, b.put(4), false, nil)
 	is(t, err, fault.RecoveryRequired, "shard_stopped")
-	_, err = b.log.Propose(context.Background(), 0, machine.Tick(), nil) // the disk is everyone's
+	_, err = b.log.Propose(context.Background(), 0, machine.Tick(), false, nil) // the disk is everyone's
 	if fault.From(err) == nil {
 		t.Errorf("another shard took a write: %v", err)
 	}
@@ -263,12 +263,12 @@ func TestAShardThatStopsRefusesWritesAndTheOthersGoOn(t *testing.T) {
 	r := <-b.submit(bad)
 	is(t, r.err, fault.UnknownWriteOutcome, "write_failed")
 	for range 2 {
-		_, err := b.log.Propose(context.Background(), data, b.put(2), nil)
+		_, err := b.log.Propose(context.Background(), data, b.put(2), false, nil)
 		is(t, err, fault.RecoveryRequired, "shard_stopped")
 		r := <-b.submit(b.put(3)) // as one that was on its way
 		is(t, r.err, fault.RecoveryRequired, "shard_stopped")
 	}
-	if out, err := b.log.Propose(context.Background(), 0, machine.Tick(), nil); err != nil {
+	if out, err := b.log.Propose(context.Background(), 0, machine.Tick(), false, nil); err != nil {
 		t.Errorf("another shard: %+v, %v", out, err)
 	}
 	if n, err := b.read(context.Background(), data); n != 1 || err != nil {
@@ -296,7 +296,7 @@ func TestCloseAnswersEverything(t *testing.T) {
 			is(t, r.err, fault.UnknownWriteOutcome, "store_closed")
 		}
 	}
-	_, err := b.log.Propose(context.Background(), data, b.put(3), nil)
+	_, err := b.log.Propose(context.Background(), data, b.put(3), false, nil)
 	is(t, err, fault.UnknownWriteOutcome, "store_closed")
 	b.must(b.log.Close()) // again
 	b.must(b.store.Close())
@@ -340,7 +340,7 @@ func TestManyCallersAtOnceAreEachAnsweredTheirOwnOutcome(t *testing.T) {
 	for i := range callers {
 		wg.Go(func() {
 			for k := range each {
-				out, err := b.log.Propose(context.Background(), data, b.put(i*each+k), nil)
+				out, err := b.log.Propose(context.Background(), data, b.put(i*each+k), false, nil)
 				if err != nil || out.Err != nil {
 					t.Errorf("%v, %v", err, out.Err)
 					return

@@ -16,8 +16,8 @@ const (
 	// entryCommands and entryBytes bound one entry.
 	entryCommands = 1024
 	entryBytes    = 16 << 20
-	// queued bounds what waits before the apply goroutine; admission bounds it
-	// further.
+	// queued bounds each of the two kinds of commands that wait before the apply
+	// goroutine; admission bounds them further.
 	queued = 8192
 )
 
@@ -55,6 +55,7 @@ type shard struct {
 	cfg    Config
 	m      *machine.Machine
 	queue  chan proposal
+	urgent chan proposal // of these an entry takes first
 	syncs  chan entry
 	// results are channels for reuse: one holds one value and is empty again once
 	// that value was received. The shard has its own, since a pool of all stores
@@ -87,7 +88,7 @@ type shard struct {
 func start(cfg Config, number uint16, m *machine.Machine) *shard {
 	s := &shard{
 		number: number, cfg: cfg, m: m,
-		queue: make(chan proposal, queued), syncs: make(chan entry),
+		queue: make(chan proposal, queued), urgent: make(chan proposal, queued), syncs: make(chan entry),
 		quit: make(chan struct{}), done: make(chan struct{}), dueChanged: make(chan struct{}, 1),
 		head: m.Head(),
 	}
@@ -101,14 +102,18 @@ func start(cfg Config, number uint16, m *machine.Machine) *shard {
 	return s
 }
 
-func (s *shard) propose(ctx context.Context, cmd machine.Command, left func()) (machine.Outcome, error) {
+func (s *shard) propose(ctx context.Context, cmd machine.Command, urgent bool, left func()) (machine.Outcome, error) {
 	if err := s.failure(); err != nil {
 		left()
 		return machine.Outcome{}, stopped(s.number, err)
 	}
 	p := proposal{cmd, s.results.Get().(chan result), left}
+	queue := s.queue
+	if urgent {
+		queue = s.urgent
+	}
 	select {
-	case s.queue <- p:
+	case queue <- p:
 	case <-s.quit:
 		left()
 		return machine.Outcome{}, closed()
@@ -146,6 +151,7 @@ func (s *shard) apply() {
 	for {
 		var first proposal
 		select {
+		case first = <-s.urgent:
 		case first = <-s.queue:
 		case <-s.quit:
 			s.drain(closed())
@@ -162,18 +168,26 @@ func (s *shard) apply() {
 	}
 }
 
+// gather fills an entry: urgent commands first, so that they wait for one entry
+// and not for all that waits; but only up to half of it while others wait, so that
+// a flood of them never keeps those out.
 func (s *shard) gather(first proposal) []proposal {
 	batch := []proposal{first}
 	bytes := len(first.cmd.Request)
-	for len(batch) < entryCommands && bytes < entryBytes {
-		select {
-		case p := <-s.queue:
-			batch = append(batch, p)
-			bytes += len(p.cmd.Request)
-		default:
-			return batch
+	take := func(queue chan proposal, most, mostBytes int) {
+		for len(batch) < most && bytes < mostBytes {
+			select {
+			case p := <-queue:
+				batch = append(batch, p)
+				bytes += len(p.cmd.Request)
+			default:
+				return
+			}
 		}
 	}
+	take(s.urgent, entryCommands/2, entryBytes/2)
+	take(s.queue, entryCommands, entryBytes)
+	take(s.urgent, entryCommands, entryBytes)
 	return batch
 }
 
@@ -248,6 +262,8 @@ func unknown(shard uint16, cause error) error {
 func (s *shard) refuse() {
 	for {
 		select {
+		case p := <-s.urgent:
+			p.answer(result{err: stopped(s.number, s.failure())})
 		case p := <-s.queue:
 			p.answer(result{err: stopped(s.number, s.failure())})
 		case <-s.quit:
@@ -260,6 +276,8 @@ func (s *shard) refuse() {
 func (s *shard) drain(err error) {
 	for {
 		select {
+		case p := <-s.urgent:
+			p.answer(result{err: err})
 		case p := <-s.queue:
 			p.answer(result{err: err})
 		default:
