@@ -20,7 +20,7 @@ import (
 // Resources lists every resource package, lowest first.
 func Resources() []op.Resource {
 	return []op.Resource{
-		{Name: "partitions", Tables: partitions.Tables()},
+		partitions.Resource(),
 		access.Resource(),
 		directory.Resource(directory.Checks{
 			api.KindCollection: func(r *api.Resource) error { return document.CheckPolicy(r.Collection) },
