@@ -41,6 +41,10 @@ type Config struct {
 	// Version names the program in admin.status.
 	Version string
 	Logger  *slog.Logger
+
+	// copied says that a store of an older format is a copy itself, so that none
+	// need be kept.
+	copied bool
 }
 
 // Engine is an open store. It is safe for concurrent use.
@@ -91,6 +95,11 @@ func (e *Engine) open() error {
 	var err error
 	if e.identity, err = Identify(e.store, e.cfg.Shards, e.clock.millis()); err != nil {
 		return err
+	}
+	if e.identity.Format < system.Format {
+		if err := e.upgrade(); err != nil {
+			return err
+		}
 	}
 	e.tokens = token.NewSealer(e.identity.Incarnation, e.identity.TokenKeys)
 	if e.registry, err = Registry(e.cfg.Durability, op.Ask(api.AdminStatus, op.Query[api.AdminStatusRequest, api.AdminStatusResponse]{

@@ -33,7 +33,7 @@ type Restored struct {
 // may open it before Restore has returned without an error: until then it still
 // is what the backup was taken of. Errors are *fault.Error, as of Open.
 func Restore(store *kv.Store, o RestoreOptions) (Restored, error) {
-	e, err := Open(Config{Store: store, Now: func() time.Time { return time.UnixMilli(o.Now) }})
+	e, err := Open(Config{Store: store, copied: true, Now: func() time.Time { return time.UnixMilli(o.Now) }})
 	if err != nil {
 		return Restored{}, err
 	}

@@ -243,6 +243,21 @@ func (c *Checkpoint) Store() (*Store, error) {
 	return Open(c.dir(), Options{FS: c.store.disk.FS, ReadOnly: true, CacheBytes: 1 << 20})
 }
 
+// Keep gives the copy a name in the directory of the store, where it stays after
+// Close and can be opened as a store of its own. What had the name is replaced.
+// It takes the room of what the store rewrites from then on.
+func (c *Checkpoint) Keep(name string) error {
+	below := c.store.disk.FS
+	if name != below.PathBase(name) || strings.HasPrefix(name, checkpointPrefix) {
+		return fmt.Errorf("%w: %q is no name for it", ErrCheckpoint, name)
+	}
+	to := below.PathJoin(c.store.dir, name)
+	if err := below.RemoveAll(to); err != nil {
+		return apartError(err)
+	}
+	return apartError(firstError(below.Rename(c.dir(), to), c.store.disk.settle(c.store.dir)))
+}
+
 // Close removes the copy; files that are open stay readable where the system
 // allows it. Closing again does nothing. The Close of the store does it too.
 func (c *Checkpoint) Close() error {

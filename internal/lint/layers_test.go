@@ -74,6 +74,7 @@ var layers = []layer{
 	// Below here: imported by tests only.
 	{path: "internal/script"},
 	{path: "internal/sim"},
+	{path: "internal/formats"},
 	{path: "internal/lint"},
 }
 

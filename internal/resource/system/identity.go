@@ -8,8 +8,16 @@ import (
 )
 
 // Format is the version of the stored form this program writes. A store of a
-// greater one is refused with FormatUnsupported.
-const Format = 1
+// greater one is refused with FormatUnsupported, one of a smaller one is upgraded
+// when it is opened for writing.
+//
+//	1  the first
+//	2  groups, retention and its pins, the inbox of other inputs, dispatch, restores
+//
+// Records keep being readable in every version they ever had, so an upgrade only
+// writes the number: from then on programs that do not know what may follow
+// refuse the store.
+const Format = 2
 
 // CatalogShard holds the catalog; data shards are numbered from 1.
 const CatalogShard uint16 = 0
