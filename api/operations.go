@@ -46,5 +46,7 @@ func Operations() []*Operation {
 		CommandsInbox.Operation,
 		SubscriptionsDeadLettersRedrive.Operation,
 		SubscriptionsDeadLettersDiscard.Operation,
+		AdminDispatch.Operation,
+		AdminRestoreStatus.Operation,
 	}
 }

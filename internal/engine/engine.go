@@ -41,6 +41,10 @@ type Config struct {
 	// Version names the program in admin.status.
 	Version string
 	Logger  *slog.Logger
+
+	// copied says that a store of an older format is a copy itself, so that none
+	// need be kept.
+	copied bool
 }
 
 // Engine is an open store. It is safe for concurrent use.
@@ -92,6 +96,11 @@ func (e *Engine) open() error {
 	if e.identity, err = Identify(e.store, e.cfg.Shards, e.clock.millis()); err != nil {
 		return err
 	}
+	if e.identity.Format < system.Format {
+		if err := e.upgrade(); err != nil {
+			return err
+		}
+	}
 	e.tokens = token.NewSealer(e.identity.Incarnation, e.identity.TokenKeys)
 	if e.registry, err = Registry(e.cfg.Durability, op.Ask(api.AdminStatus, op.Query[api.AdminStatusRequest, api.AdminStatusResponse]{
 		Run: func(*op.View, *api.AdminStatusRequest) (*api.AdminStatusResponse, error) { return e.Status(), nil },
@@ -137,16 +146,8 @@ func Identify(s *kv.Store, shards uint16, now int64) (system.Identity, error) {
 	if shards == 0 {
 		shards = DefaultShards
 	}
-	key := make([]byte, 32)
-	rand.Read(key)
-	id = system.Identity{Format: system.Format, Incarnation: uuid.New(), Shards: shards, TokenKeys: [][]byte{key}, CreatedAt: now}
-	tx.Begin()
-	system.WriteIdentity(tx, id)
-	pending, err := tx.Commit()
-	if err != nil {
-		return id, err
-	}
-	return id, pending.Wait()
+	id = newIdentity(shards, now)
+	return id, writeIdentity(s, id)
 }
 
 func seed() uint64 {
@@ -165,6 +166,8 @@ func OpenFault(dir string, err error) error {
 		return fault.New(fault.Conflict, "store_in_use", "the store in %s is open in another process; use that one, or stop it first", dir)
 	case errors.Is(err, kv.ErrMissing):
 		return fault.New(fault.NotFound, "no_store", "there is no store in %s; make one with keyload init", dir)
+	case errors.Is(err, kv.ErrUnfinished):
+		return fault.New(fault.RecoveryRequired, "restore_unfinished", "a restore into %s was begun and not finished, so there is no store; restore into it again, or remove the directory", dir)
 	case errors.Is(err, kv.ErrCorrupt):
 		return fault.New(fault.Corruption, "damaged_store", "%v. Nothing was changed; restore a backup, or keep a copy of the directory and run keyload check", err)
 	}

@@ -54,7 +54,7 @@ func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
 		if err != nil || has >= newest {
 			return err
 		}
-		req := &system.InstallRequest{CommandID: uuid.Must(uuid.NewV7()).String()}
+		req := &system.InstallRequest{CommandID: e.commandID()}
 		err = e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) (err error) {
 			req.Changes, err = changes.Since(s, system.CatalogShard, has, changesPerCommand)
 			return err
@@ -69,6 +69,17 @@ func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
 			return err
 		}
 	}
+}
+
+// commandID is a new version 7 id of the time that the store's clock tells, which
+// is the one that logged time follows.
+func (e spread) commandID() string {
+	id := uuid.Must(uuid.NewV7())
+	millis := uint64(e.clock.millis())
+	for i := range 6 {
+		id[i] = byte(millis >> (40 - 8*i))
+	}
+	return id.String()
 }
 
 // internal proposes a command of the store's own.
@@ -88,7 +99,7 @@ func (e spread) internal(ctx context.Context, shard uint16, o *api.Operation, id
 // freeze stops or allows writing to a resource, in every shard.
 func (e spread) freeze(ctx context.Context, req *api.ResourcesDeleteRequest, frozen bool) (*directory.FreezeResponse, error) {
 	f := &directory.FreezeRequest{
-		CommandID: uuid.Must(uuid.NewV7()).String(),
+		CommandID: e.commandID(),
 		Tenant:    req.Tenant, Database: req.Database, Name: req.Name, Frozen: frozen,
 	}
 	resp, err := e.internal(ctx, system.CatalogShard, directory.Freeze.Operation, f.CommandID, f)

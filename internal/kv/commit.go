@@ -23,6 +23,7 @@ func (t *Tx) Commit() (*Pending, error) {
 	if err := t.store.Err(); err != nil {
 		return nil, err
 	}
+	t.store.Stage(StageEvaluated)
 	b := t.store.db.NewBatch()
 	p := &Pending{store: t.store, batch: b}
 	var failed error
@@ -59,12 +60,16 @@ func (t *Tx) Commit() (*Pending, error) {
 		return p, b.Close()
 	}
 	p.Bytes = b.Len()
+	t.store.Stage(StageBuilt)
 	if t.store.opts.NoSync {
 		err := t.store.db.Apply(b, pebble.NoSync)
+		t.store.Stage(StageApplied)
 		p.batch = nil
 		return p, firstError(t.store.Err(), err, b.Close())
 	}
-	return p, firstError(t.store.db.ApplyNoSyncWait(b, pebble.Sync), t.store.Err())
+	err := t.store.db.ApplyNoSyncWait(b, pebble.Sync)
+	t.store.Stage(StageApplied)
+	return p, firstError(err, t.store.Err())
 }
 
 // Wait returns when the entry is on disk, or says why it is not.

@@ -22,8 +22,12 @@ import (
 // would wait for ever for a table that waits for Close. So until Pebble has opened
 // new tables go to memory, which takes about as much as the logs; then Open sees
 // the failure and closes the store again.
+//
+// A checkpoint is a copy apart: its files are written straight to the file system
+// below, and a write of theirs that fails is nothing to the store.
 type disk struct {
 	vfs.FS
+	aside   string // what the paths of checkpoints begin with
 	store   *Store
 	syncs   atomic.Uint64
 	opened  atomic.Bool
@@ -48,6 +52,9 @@ func (d *disk) mark() []byte {
 // frozen says that the disk must not be changed any more.
 func (d *disk) frozen() bool { return d.store.Err() != nil }
 
+// apart says that a path is one of a checkpoint.
+func (d *disk) apart(name string) bool { return d.aside != "" && strings.HasPrefix(name, d.aside) }
+
 // failed notes a failed write. It says whether Pebble is to believe that it went
 // well.
 func (d *disk) failed(err error, name string) bool {
@@ -64,6 +71,8 @@ func table(name string) bool {
 func (d *disk) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	base := d.FS.PathBase(name)
 	switch {
+	case d.apart(name):
+		return open()
 	case d.frozen() && table(base) && d.opened.Load():
 		<-d.store.closing
 		return nil, d.store.Err()
@@ -99,7 +108,26 @@ func (d *disk) written(f vfs.File, name string) *written {
 
 // Create, ReuseForWrite and OpenReadWrite are where files for writing come from.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(d.FS.PathBase(name), "marker.") && (!d.frozen() || d.apart(name)) {
+		if err := d.settle(d.FS.PathDir(name)); err != nil && d.apart(name) {
+			return nil, err
+		} else if err != nil {
+			d.failed(err, name)
+		}
+	}
 	return d.file(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
+}
+
+// settle makes the names in a directory durable. A marker names a file that was
+// just made: without it a power loss could leave the marker and not the name of
+// that file, since nothing orders the names of a directory until it is synced.
+func (d *disk) settle(dir string) error {
+	f, err := d.FS.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	d.syncs.Add(1)
+	return firstError(f.Sync(), f.Close())
 }
 
 func (d *disk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
@@ -112,7 +140,7 @@ func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts .
 
 // Open is where files for reading come from.
 func (d *disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	if base := d.FS.PathBase(name); table(base) && d.frozen() {
+	if base := d.FS.PathBase(name); table(base) && d.frozen() && !d.apart(name) {
 		if f, err := d.spare.Open(base, opts...); err == nil {
 			return f, nil
 		}
@@ -123,22 +151,35 @@ func (d *disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 // OpenDir is where directories to be synced come from.
 func (d *disk) OpenDir(name string) (vfs.File, error) {
 	f, err := d.FS.OpenDir(name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case d.apart(name):
+		return passing{f}, nil
 	}
 	return d.written(f, name), nil
 }
 
+// passing is a directory of a checkpoint. Pebble panics when one cannot be synced;
+// this one is read only by the process that makes it, and is of no use after it.
+type passing struct{ vfs.File }
+
+func (passing) Sync() error     { return nil }
+func (passing) SyncData() error { return nil }
+
 // Remove and Rename change nothing once a write has failed: what is on the disk
 // then is what the next open starts from.
 func (d *disk) Remove(name string) error {
-	if d.frozen() {
+	if d.frozen() && !d.apart(name) {
 		return d.store.Err()
 	}
 	return d.FS.Remove(name)
 }
 
 func (d *disk) Rename(oldname, newname string) error {
+	if d.apart(newname) {
+		return d.FS.Rename(oldname, newname)
+	}
 	if d.frozen() {
 		return nil
 	}
@@ -190,6 +231,9 @@ func (f *written) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	f.size.Add(uint64(len(p)))
+	if f.log {
+		f.disk.store.Stage(StageWritten)
+	}
 	return len(p), nil
 }
 
@@ -212,6 +256,9 @@ func (f *written) sync(sync func() error) error {
 	err := f.try(sync)
 	if err == nil && f.known != nil && !f.disk.frozen() {
 		f.known.Store(&synced{f.number, size})
+		if f.log {
+			f.disk.store.Stage(StageSynced)
+		}
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func verify(files vfs.FS, dir, manifest string) error {
 	number, _ := manifestNumber(files.PathBase(manifest))
 	proof := uint64(0) // the manifest was synced at least as far
 	for i, log := range logs {
-		m, err := verifyLog(files, files.PathJoin(dir, fmt.Sprintf("%06d.log", log)), log, i == 0)
+		m, err := verifyLog(files, files.PathJoin(dir, logName(log)), log, i == 0)
 		if err != nil {
 			return err
 		}
@@ -96,6 +96,8 @@ func logNumber(name string) (uint64, bool) {
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return n, ok && err == nil
 }
+
+func logName(number uint64) string { return fmt.Sprintf("%06d.log", number) }
 
 func manifestNumber(name string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(name, "MANIFEST-")

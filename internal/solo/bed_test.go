@@ -47,6 +47,7 @@ type bed struct {
 	ids       atomic.Uint32
 	mu        sync.Mutex
 	hints     []op.Hint
+	stage     func(name string) // of the store, when not nil
 }
 
 // newBed opens a log on a file system; with a new one it makes a collection
@@ -96,7 +97,7 @@ func (b *bed) config() Config {
 func (b *bed) open() {
 	b.t.Helper()
 	var err error
-	b.store, err = kv.Open("db", kv.Options{FS: b.fs, CacheBytes: 1 << 20})
+	b.store, err = kv.Open("db", kv.Options{FS: b.fs, CacheBytes: 1 << 20, Stage: b.stage})
 	b.must(err)
 	b.log, err = Open(b.config())
 	b.must(err)

@@ -182,6 +182,7 @@ func (s *shard) evaluate(batch []proposal) (entry, error) {
 	for i := range batch {
 		le.Commands[i] = batch[i].cmd
 	}
+	s.cfg.Store.Stage(kv.StageEncoded)
 	// A snapshot may show the entry from here on: readers wait for this position.
 	s.applied.Store(s.m.Head().Position + uint64(len(batch)))
 	e := entry{proposals: batch, before: s.cfg.Store.NewSnapshot()}
@@ -228,6 +229,7 @@ func (s *shard) sync() {
 		s.mu.Unlock()
 		for i, p := range e.proposals {
 			p.answer(result{out: e.outcomes[i]})
+			s.cfg.Store.Stage(kv.StageReplied)
 		}
 		for _, h := range e.hints {
 			s.cfg.Hint(h)

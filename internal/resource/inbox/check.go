@@ -12,12 +12,17 @@ import (
 // records.
 func check(a *op.Audit) error {
 	a.Derives(op.Derived{Table: order.Info()})
-	oldest := map[table.Owner]int64{}
-	err := op.Each(a, &processed, func(k key, v *record) error {
+	oldest := map[table.Owner]orderKey{}
+	p, err := pruningOf(a.R, a.Space.Shard)
+	if err != nil {
+		return err
+	}
+	err = op.Each(a, &processed, func(k key, v *record) error {
 		a.Count("inboxRecords", 1)
-		op.Imply(a, &order, orderKey{k.Owner, v.At, v.Position}, &k)
-		if at, ok := oldest[k.Owner]; !ok || v.At < at {
-			oldest[k.Owner] = v.At
+		at := orderKey{k.Owner, v.At, v.Position}
+		op.Imply(a, &order, at, &k)
+		if first, ok := oldest[k.Owner]; !ok || at.At < first.At || at.At == first.At && at.Position < first.Position {
+			oldest[k.Owner] = at
 		}
 		if !wellFormed(k.Owner, k.Input) {
 			a.Report("form", where(&k), "the input is none that its owner has")
@@ -31,15 +36,16 @@ func check(a *op.Audit) error {
 	}
 	err = op.Each(a, &heads, func(o table.Owner, h *head) error {
 		a.ImplyDue(table.DueInbox, o.Append(nil), h.Armed)
-		at, ok := oldest[o]
+		first, ok := oldest[o]
 		delete(oldest, o)
+		due := p.due(first.At, first.Position)
 		switch {
 		case !ok:
 			a.Report("bound", a.OwnerName(o), "pruning is armed, and there is no record")
-		case h.Oldest > at:
-			a.Report("bound", a.OwnerName(o), "the oldest record was made at %d; the head says not before %d", at, h.Oldest)
-		case h.Armed == 0 || h.Armed > max(at+horizonMillis, a.Now): // what a step left over is due from then on
-			a.Report("due", a.OwnerName(o), "pruning is due at %d and armed for %d", at+horizonMillis, h.Armed)
+		case h.Oldest > first.At:
+			a.Report("bound", a.OwnerName(o), "the oldest record was made at %d; the head says not before %d", first.At, h.Oldest)
+		case h.Armed == 0 || h.Armed > max(due, a.Now): // what a step left over is due from then on
+			a.Report("due", a.OwnerName(o), "pruning is due at %d and armed for %d", due, h.Armed)
 		}
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/resource/changes"
 	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 )
 
 // check replays the changes of the catalog: the definitions, numbers and policies
@@ -17,7 +18,7 @@ func check(a *op.Audit) error {
 	if err := identity(a); err != nil {
 		return err
 	}
-	for _, d := range append(directory.Derived(a), access.Derived(a)) {
+	for _, d := range append(directory.Derived(a), access.Derived(a), dispatch.Derived(a)) {
 		a.Derives(d)
 	}
 	x := replay{a: a, here: newState(), newest: newState()}
@@ -36,17 +37,21 @@ func check(a *op.Audit) error {
 	for _, p := range x.here.principals {
 		access.Implied(a, p)
 	}
+	if x.here.dispatch != nil {
+		dispatch.Implied(a, x.here.dispatch)
+	}
 	return nil
 }
 
-// state is the last change of each resource and principal.
+// state is the last change of each thing in the catalog.
 type state struct {
 	resources  map[uint32]*directory.Changed
 	principals map[[2]string]*api.Principal
+	dispatch   *api.Dispatch // nil where it was never changed
 }
 
 func newState() state {
-	return state{map[uint32]*directory.Changed{}, map[[2]string]*api.Principal{}}
+	return state{resources: map[uint32]*directory.Changed{}, principals: map[[2]string]*api.Principal{}}
 }
 
 // replay follows the changes: as the shard has them, and all of them.
@@ -83,6 +88,18 @@ func (x *replay) change(c *changes.Change, has bool) error {
 		if has {
 			x.here.principals[k] = now
 		}
+	case changes.Dispatch:
+		now, err := dispatch.ReadChanged(c.Record)
+		if err != nil {
+			return err
+		}
+		if before := x.newest.dispatch; before != nil && before.Revision+1 != now.Revision || before == nil && now.Revision != 1 {
+			why = "its revision does not follow the one before it"
+		}
+		x.newest.dispatch = now
+		if has {
+			x.here.dispatch = now
+		}
 	default:
 		why = fmt.Sprintf("it is of kind %d, which this program does not know", c.Kind)
 	}
@@ -112,6 +129,13 @@ func (s *state) ruled(a *op.Audit) error {
 	//keyload:sorted asks whether all agree
 	for _, p := range s.principals {
 		same, err := access.Ruled(a.R, CatalogShard, p)
+		if err != nil {
+			return err
+		}
+		all = all && same
+	}
+	if s.dispatch != nil {
+		same, err := dispatch.Ruled(a.R, CatalogShard, s.dispatch)
 		if err != nil {
 			return err
 		}
