@@ -92,7 +92,7 @@ func (a *Audit) Run() error {
 	if err := a.checks(); err != nil {
 		return err
 	}
-	if err := a.compare(); err != nil {
+	if err := (comparison{a}).compare(); err != nil {
 		return err
 	}
 	return a.rest()
@@ -116,18 +116,14 @@ func (a *Audit) Survive(err error) error {
 	if !errors.As(err, &d) {
 		return err
 	}
-	a.damaged(d)
+	a.Distrust()
+	a.Report("record", a.Place(d.Key), "a row of table %s cannot be read: %v", d.Table, d.Cause)
 	return nil
 }
 
 // Distrust says that the rows which the running check has read, and found wrong,
 // must not be taken for what others follow from: those are not compared.
 func (a *Audit) Distrust() { a.broken[a.current] = true }
-
-func (a *Audit) damaged(d *table.Damage) {
-	a.Distrust()
-	a.Report("record", a.Place(d.Key), "a row of table %s cannot be read: %v", d.Table, d.Cause)
-}
 
 // rest reads the tables that no check has read.
 func (a *Audit) rest() error {
@@ -180,7 +176,7 @@ func (a *Audit) EachRaw(t table.Info, fn func(key, value []byte) error) error {
 				}
 			}
 		}
-		if removed, err := a.visit(t.ID, key, first); err != nil || removed {
+		if removed, err := visit(a, t.ID, key, first); err != nil || removed {
 			return err == nil, err
 		}
 		return true, fn(key, value)

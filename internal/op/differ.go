@@ -20,9 +20,12 @@ type Difference struct {
 	Kept bool
 }
 
+// comparison is an audit whose checks have run.
+type comparison struct{ *Audit }
+
 // compare sums up the stored rows of all derived tables, and reports where they
 // differ from what is implied.
-func (a *Audit) compare() error {
+func (a comparison) compare() error {
 	if a.derived[table.Due] == nil {
 		a.declare(Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
 	}
@@ -46,7 +49,7 @@ func (a *Audit) compare() error {
 }
 
 // stored calls fn for the stored rows that are compared.
-func (a *Audit) stored(d *derivation, fn func(key, value []byte) error) error {
+func (a comparison) stored(d *derivation, fn func(key, value []byte) error) error {
 	a.current = max(d.resource, 0)
 	delete(a.read, d.Table.ID) // so that its rows are counted now
 	return a.EachRaw(d.Table, func(key, value []byte) error {
@@ -65,7 +68,7 @@ func (a *Audit) stored(d *derivation, fn func(key, value []byte) error) error {
 
 // skipDue passes over due rows of others than the audited packages, and of
 // resources whose rows are being removed.
-func (a *Audit) skipDue(key, value []byte) (bool, error) {
+func (a comparison) skipDue(key, value []byte) (bool, error) {
 	k, _, err := table.DueRows.Row(key, value)
 	if err != nil {
 		return false, nil // it follows from nothing, whatever it was
@@ -107,7 +110,7 @@ func (a *Audit) Sound() bool {
 	for _, id := range a.order {
 		d := a.derived[id]
 		for b := range buckets {
-			if d.implied.at(b) != d.stored.at(b) && a.comparable(d) {
+			if d.implied.at(b) != d.stored.at(b) && (comparison{a}).comparable(d) {
 				return false
 			}
 		}
@@ -117,7 +120,7 @@ func (a *Audit) Sound() bool {
 
 // comparable says that nothing is missing on the side of what is implied. Due rows
 // are implied by every package that has a handler of them.
-func (a *Audit) comparable(d *derivation) bool {
+func (a comparison) comparable(d *derivation) bool {
 	if d.resource >= 0 {
 		return !a.broken[d.resource]
 	}
@@ -162,7 +165,7 @@ func (p *picked) imply(id table.ID, key, value []byte) {
 }
 
 // passes divides the buckets that differ into passes of bounded memory.
-func (a *Audit) passes() (out []*picked) {
+func (a comparison) passes() (out []*picked) {
 	rows, size := uint64(0), uint64(0)
 	for _, id := range a.order {
 		d := a.derived[id]
@@ -187,11 +190,12 @@ func (a *Audit) passes() (out []*picked) {
 // until so many passes over the rows were made; 0 is as many as it takes. It says
 // whether it went through all.
 func (a *Audit) Differences(passes int, fn func(d *Difference) error) (all bool, err error) {
-	for i, p := range a.passes() {
+	c := comparison{a}
+	for i, p := range c.passes() {
 		if passes > 0 && i == passes {
 			return false, nil
 		}
-		if err := a.pass(p, fn); err != nil {
+		if err := c.pass(p, fn); err != nil {
 			return false, err
 		}
 	}
@@ -200,7 +204,7 @@ func (a *Audit) Differences(passes int, fn func(d *Difference) error) (all bool,
 
 // pass repeats the checks to collect what is implied, and compares it with what is
 // stored.
-func (a *Audit) pass(p *picked, fn func(d *Difference) error) error {
+func (a comparison) pass(p *picked, fn func(d *Difference) error) error {
 	again := NewAudit(a.Scope, a.resources)
 	again.Shards, again.Position, again.Epoch, again.Step, again.picked = a.Shards, a.Position, a.Epoch, a.Step, p
 	if err := again.checks(); err != nil {
@@ -212,7 +216,7 @@ func (a *Audit) pass(p *picked, fn func(d *Difference) error) error {
 	for _, id := range again.order {
 		d := again.derived[id]
 		if a.comparable(d) && p.tables[id] {
-			if err := again.against(d, fn); err != nil {
+			if err := (comparison{again}).against(d, fn); err != nil {
 				return err
 			}
 		}
@@ -221,7 +225,7 @@ func (a *Audit) pass(p *picked, fn func(d *Difference) error) error {
 }
 
 // against compares the stored rows of one table with those that were collected.
-func (a *Audit) against(d *derivation, fn func(d *Difference) error) error {
+func (a comparison) against(d *derivation, fn func(d *Difference) error) error {
 	p := a.picked
 	differ := func(key, stored, implied []byte) error {
 		out := &Difference{Table: d.Table, Key: key, Stored: stored, Implied: implied, Kept: p.clash[string(key)]}
@@ -266,7 +270,7 @@ type tally struct {
 }
 
 // tell reports the differences, by table and owner.
-func (a *Audit) tell() error {
+func (a comparison) tell() error {
 	byPlace := map[string]*tally{}
 	var order []string
 	all, err := a.Differences(1, func(x *Difference) error {

@@ -22,7 +22,7 @@ type place struct {
 func (r *Resource) owned() bool { return r.Owned || len(r.Kinds) > 0 }
 
 // visit verifies the owner of a row, and says that its rows are being removed.
-func (a *Audit) visit(id table.ID, key []byte, first bool) (removed bool, err error) {
+func visit(a *Audit, id table.ID, key []byte, first bool) (removed bool, err error) {
 	i, ok := a.home[id]
 	if !ok || !a.resources[i].owned() || len(key) < 1+table.OwnerBytes {
 		return false, nil
@@ -31,7 +31,7 @@ func (a *Audit) visit(id table.ID, key []byte, first bool) (removed bool, err er
 	if !a.place.known || a.place.table != id || !bytes.Equal(own, a.place.owner[:]) {
 		kr := codec.NewKeyReader(own)
 		o := table.ReadOwner(&kr)
-		if removed, err = a.look(&a.resources[i], o, a.Place(key), first); err != nil {
+		if removed, err = look(a, &a.resources[i], o, a.Place(key), first); err != nil {
 			return false, err
 		}
 		a.place = place{table: id, known: true, removed: removed}
@@ -43,7 +43,7 @@ func (a *Audit) visit(id table.ID, key []byte, first bool) (removed bool, err er
 	return a.place.removed, nil
 }
 
-func (a *Audit) look(r *Resource, o table.Owner, where string, report bool) (removed bool, err error) {
+func look(a *Audit, r *Resource, o table.Owner, where string, report bool) (removed bool, err error) {
 	tell := func(text string) {
 		if report {
 			a.Report("owner", where, "%s", text)
@@ -81,7 +81,7 @@ func (a *Audit) Place(key []byte) string {
 		return "nowhere"
 	}
 	if table.ID(key[0]) == table.Due {
-		return a.duePlace(key)
+		return duePlace(a, key)
 	}
 	i, ok := a.home[table.ID(key[0])]
 	if !ok || !a.resources[i].owned() || len(key) < 1+table.OwnerBytes {
@@ -106,7 +106,7 @@ func (a *Audit) OwnerName(o table.Owner) string {
 }
 
 // duePlace names the owner of a due row, and who handles it.
-func (a *Audit) duePlace(key []byte) string {
+func duePlace(a *Audit, key []byte) string {
 	k, _, err := table.DueRows.Row(key, nil)
 	i := a.handles(k.Kind)
 	if err != nil || i < 0 {

@@ -17,7 +17,7 @@ func shardRange(shard uint16) table.Range { return table.Range{Prefix: codec.App
 func (x *auditor) removals() error {
 	return op.Each(x.Audit, &removals, func(f ref, m *removal) error {
 		x.removing[f] = m
-		if m.Armed == 0 || m.Next != nil && !x.among(f, m) {
+		if m.Armed == 0 || m.Next != nil && !m.among(f) {
 			x.Report("removal", x.where(f), "the removal of its rows is not armed, or goes on at a row of another group")
 		}
 		x.ImplyDue(table.DueRemoval, f.append(nil), m.Armed)
@@ -26,7 +26,7 @@ func (x *auditor) removals() error {
 }
 
 // among says that a removal goes on at a row of its group.
-func (x *auditor) among(f ref, m *removal) bool {
+func (m *removal) among(f ref) bool {
 	return slices.ContainsFunc(leftRows[:], func(id table.ID) bool { return bytes.HasPrefix(m.Next, under(id, f)) })
 }
 
@@ -37,7 +37,7 @@ func (x *auditor) left(f ref, id table.ID, key []byte) bool {
 	if m == nil || x.groups[f] != nil {
 		return false
 	}
-	if m.Next == nil || !x.among(f, m) {
+	if m.Next == nil || !m.among(f) {
 		return true
 	}
 	at, now := slices.Index(leftRows[:], id), slices.Index(leftRows[:], table.ID(m.Next[0]))

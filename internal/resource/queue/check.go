@@ -150,12 +150,12 @@ func (a *auditor) counters(t *tally) error {
 	if h.Seq < t.lastSeq || h.ReadySeq < t.lastReady || h.Batch < t.lastBatch || h.FinishedSeq < t.lastFinish {
 		a.Report("sequence", where, "a row has a sequence number above the head's")
 	}
-	a.conserved(where, h)
+	conserved(a, where, h)
 	return a.armed(o, where, h, t)
 }
 
 // conserved: every message enqueued is live, finished and remembered, or pruned.
-func (a *auditor) conserved(where string, h *head) {
+func conserved(a *auditor, where string, h *head) {
 	here := h.stored() + h.Counts[acked] + h.Counts[expired] + h.Counts[cancelled]
 	if h.Totals.Enqueued != here+h.Totals.Pruned {
 		a.Report("conservation", where, "%d were enqueued; %d are here and %d were pruned", h.Totals.Enqueued, here, h.Totals.Pruned)

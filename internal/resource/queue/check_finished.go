@@ -18,7 +18,7 @@ import (
 // numbers are without gaps up to the head's, since pruning takes from the front.
 
 // remember adds one finished message to a sum.
-func (a *auditor) remember(add func([]byte), when int64, s state, id string) {
+func remember(a *auditor, add func([]byte), when int64, s state, id string) {
 	b := append(codec.AppendInt64(a.scratch[:0], when), byte(s))
 	a.scratch = append(b, id...)
 	add(a.scratch)
@@ -44,7 +44,7 @@ func (a *auditor) finished() error {
 			return nil
 		}
 		for _, id := range v.IDs {
-			a.remember(t.remembered.rows.Add, k.When, v.State, id)
+			remember(a, t.remembered.rows.Add, k.When, v.State, id)
 		}
 		return nil
 	})

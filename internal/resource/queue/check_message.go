@@ -14,13 +14,13 @@ func (a *auditor) messages() error {
 		t.counts[m.State]++
 		t.lastSeq, t.lastReady, t.lastBatch = max(t.lastSeq, m.Seq), max(t.lastReady, m.ReadySeq), max(t.lastBatch, m.LeaseVersion)
 		a.Count("messages", 1)
-		a.consistent(k, m)
+		consistent(a, k, m)
 		if m.State.finished() {
-			a.remember(t.remembered.messages.Add, m.FinishedAt, m.State, k.ID)
+			remember(a, t.remembered.messages.Add, m.FinishedAt, m.State, k.ID)
 			return nil
 		}
 		t.stored += int64(m.Charge)
-		t.bodies.messages.Add(a.content(m.Seq, m.PayloadBytes, m.ContentBytes))
+		t.bodies.messages.Add(content(a, m.Seq, m.PayloadBytes, m.ContentBytes))
 		a.imply(k, m, t)
 		return nil
 	})
@@ -71,7 +71,7 @@ func (a *auditor) imply(k messageKey, m *message, t *tally) {
 }
 
 // consistent: a message has what its state asks for, and nothing of another.
-func (a *auditor) consistent(k messageKey, m *message) {
+func consistent(a *auditor, k messageKey, m *message) {
 	where := a.where(k.Owner, k.ID)
 	waits := m.State.waits()
 	switch {
@@ -90,14 +90,14 @@ func (a *auditor) consistent(k messageKey, m *message) {
 }
 
 // content is what a message and its body say of each other.
-func (a *auditor) content(seq, payload, content uint64) []byte {
+func content(a *auditor, seq, payload, content uint64) []byte {
 	a.scratch = codec.AppendUint64(codec.AppendUint64(codec.AppendUint64(a.scratch[:0], seq), payload), content)
 	return a.scratch
 }
 
 func (a *auditor) bodies() error {
 	return op.Each(a.Audit, &bodies, func(k seqKey, b *body) error {
-		a.lane(k.Owner).bodies.rows.Add(a.content(k.Seq, uint64(len(b.Payload)), b.content()))
+		a.lane(k.Owner).bodies.rows.Add(content(a, k.Seq, uint64(len(b.Payload)), b.content()))
 		if _, err := jsontree.Compact(b.Payload); b.JSON && err != nil {
 			a.Report("body", a.where(k.Owner, ""), "the payload of the message with number %d is no JSON value", k.Seq)
 		}
@@ -113,7 +113,7 @@ func (a *auditor) bodies() error {
 // lease notes a leased message in its lease.
 func (a *auditor) lease(k messageKey, m *message, t *tally) {
 	x := &m.Lease
-	t.leases.messages.Add(a.listing(x.Until, x.Batch, x.Index, k.ID))
+	t.leases.messages.Add(listing(a, x.Until, x.Batch, x.Index, k.ID))
 	row := seqKey{k.Owner, x.Batch}
 	l := a.partial[row]
 	if l == nil {
@@ -130,7 +130,7 @@ func (a *auditor) lease(k messageKey, m *message, t *tally) {
 }
 
 // listing is one place of a lease row, as message and row say it.
-func (a *auditor) listing(until int64, batch, index uint64, id string) []byte {
+func listing(a *auditor, until int64, batch, index uint64, id string) []byte {
 	b := codec.AppendUint64(codec.AppendUint64(codec.AppendInt64(a.scratch[:0], until), batch), index)
 	a.scratch = append(b, id...)
 	return a.scratch
@@ -152,7 +152,7 @@ func (a *auditor) leases() error {
 		}
 		for i, id := range v.IDs {
 			if uint64(i) < maxLeased && l.left.has(uint64(i)) {
-				t.leases.rows.Add(a.listing(k.When, k.Seq, uint64(i), id))
+				t.leases.rows.Add(listing(a, k.When, k.Seq, uint64(i), id))
 			}
 		}
 		return nil
