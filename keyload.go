@@ -12,8 +12,10 @@ import (
 	"github.com/keyload/keyload/client"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/backup"
+	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/tenure"
 )
 
@@ -77,6 +79,7 @@ const maxShards = 64
 func OpenStore(store *kv.Store, o Options) (*DB, error) {
 	e, err := engine.Open(engine.Config{
 		Store: store, Shards: uint16(o.Shards), Durability: o.Durability, Now: o.Clock, Version: Version, Logger: o.Logger,
+		Handlers: []op.Handler{check.Handler()},
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

@@ -48,5 +48,6 @@ func Operations() []*Operation {
 		SubscriptionsDeadLettersDiscard.Operation,
 		AdminDispatch.Operation,
 		AdminRestoreStatus.Operation,
+		AdminCheck.Operation,
 	}
 }

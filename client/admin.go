@@ -68,6 +68,12 @@ func (a Admin) ListAPIKeys(ctx context.Context, req *api.APIKeysListRequest) (*a
 	return api.Call(ctx, a.doer, api.APIKeysList, req)
 }
 
+// Check verifies one shard of the store; shard 0 is that of the catalog. The answer
+// says how many there are.
+func (a Admin) Check(ctx context.Context, shard int64) (*api.AdminCheckResponse, error) {
+	return api.Call(ctx, a.doer, api.AdminCheck, &api.AdminCheckRequest{Shard: shard})
+}
+
 // Status reads the state of the node and its shards.
 func (a Admin) Status(ctx context.Context) (*api.AdminStatusResponse, error) {
 	return api.Call(ctx, a.doer, api.AdminStatus, &api.AdminStatusRequest{})

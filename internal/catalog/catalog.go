@@ -22,8 +22,8 @@ import (
 // Resources lists every resource package, lowest first.
 func Resources() []op.Resource {
 	return []op.Resource{
-		{Name: "partitions", Tables: partitions.Tables()},
-		{Name: "lineage", Tables: lineage.Tables()},
+		partitions.Resource(),
+		lineage.Resource(),
 		access.Resource(),
 		directory.Resource(directory.Checks{
 			api.KindCollection: func(r *api.Resource) error { return document.CheckPolicy(r.Collection) },

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,8 @@ type Config struct {
 	// Version names the program in admin.status.
 	Version string
 	Logger  *slog.Logger
+	// Handlers are those of operations that the node itself answers, beside its own.
+	Handlers []op.Handler
 
 	// copied says that a store of an older format is a copy itself, so that none
 	// need be kept.
@@ -102,9 +105,10 @@ func open(e *Engine) error {
 		}
 	}
 	e.tokens = token.NewSealer(e.identity.Incarnation, e.identity.TokenKeys)
-	if e.registry, err = Registry(e.cfg.Durability, op.Ask(api.AdminStatus, op.Query[api.AdminStatusRequest, api.AdminStatusResponse]{
+	status := op.Ask(api.AdminStatus, op.Query[api.AdminStatusRequest, api.AdminStatusResponse]{
 		Run: func(*op.View, *api.AdminStatusRequest) (*api.AdminStatusResponse, error) { return e.Status(), nil },
-	})); err != nil {
+	})
+	if e.registry, err = Registry(e.cfg.Durability, append(slices.Clone(e.cfg.Handlers), status)...); err != nil {
 		return err
 	}
 	e.log, err = solo.Open(solo.Config{

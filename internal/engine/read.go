@@ -23,7 +23,7 @@ func (c *call) query(ctx context.Context) (resp any, err error) {
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, limits.QuerySeconds*time.Second)
+	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	err = c.read(ctx, c.shard, func(s *kv.Snapshot) error {
 		resp, err = c.h.Run(c.view(s.Within(ctx)), c.req)
@@ -36,6 +36,23 @@ func (c *call) query(ctx context.Context) (resp any, err error) {
 		err = fault.New(fault.Cancelled, "cancelled", "the caller stopped waiting")
 	}
 	return resp, err
+}
+
+// bounded gives a query its deadline; a long one ends with its caller or the store.
+func (c *call) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !c.h.Op.Long {
+		return context.WithTimeout(ctx, limits.QuerySeconds*time.Second)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-c.closing:
+			cancel(fault.New(fault.OwnershipLost, "store_closed", "the store is closing"))
+		case <-ended:
+		}
+	}()
+	return ctx, func() { close(ended); cancel(nil) }
 }
 
 // reached makes sure that the snapshot to come shows the point a commit token

@@ -55,6 +55,7 @@ var layers = []layer{
 	{path: "internal/tenure"},
 	{path: "internal/backup"},
 	{path: "internal/backup/target", only: []string{"fault"}},
+	{path: "internal/check"},
 	// The public client links none of the server.
 	{path: "client", only: []string{"fault", "api", "internal/wire", "internal/frame"}},
 	// A worker is made of what everybody can use.
@@ -64,7 +65,6 @@ var layers = []layer{
 		"fault", "api", "internal/limits", "internal/wire", "internal/frame", "internal/op", "internal/engine",
 	}},
 	{path: ".", root: "composition root of the embedded store"},
-	{path: "internal/check"},
 	{path: "internal/node", root: "composition root of the server"},
 	{path: "internal/webhooks"},
 	{path: "internal/bench"},

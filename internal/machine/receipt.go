@@ -36,11 +36,15 @@ func idTime(id [16]byte) (int64, bool) {
 }
 
 func keyOf(shard uint16, cmd *Command) receiptKey {
-	k := receiptKey{shard, noHour, cmd.Hash, access.Hash(cmd.Tenant, cmd.Principal), cmd.ID}
-	if t, ok := idTime(cmd.ID); ok {
-		k.Hour = uint32(t / hourMillis)
+	return receiptKey{shard, hourOf(cmd.ID), cmd.Hash, access.Hash(cmd.Tenant, cmd.Principal), cmd.ID}
+}
+
+// hourOf is the hour a command id was made in, noHour when it does not say.
+func hourOf(id [16]byte) uint32 {
+	if t, ok := idTime(id); ok {
+		return uint32(t / hourMillis)
 	}
-	return k
+	return noHour
 }
 
 // checkAge refuses command ids that a receipt could no longer answer for, and

@@ -118,12 +118,3 @@ func Install(c *op.Ctx, record []byte) error {
 	records.Put(c.Tx, c.Space.Shard, &d)
 	return nil
 }
-
-// check verifies that a state is one that admin.dispatch or a restore makes.
-func check(a *op.Audit) error {
-	d, ok, err := records.Get(a.R, a.Space.Shard)
-	if err == nil && ok && (d.Revision == 0 || !d.Paused && (d.RefuseIntake || d.Restored)) {
-		a.Report("dispatch", "dispatch", "revision %d: paused %v, intake refused %v, restored %v", d.Revision, d.Paused, d.RefuseIntake, d.Restored)
-	}
-	return err
-}

@@ -83,20 +83,3 @@ func Latest(r kv.Reader, shard uint16, limit int) (out []Ended, err error) {
 	}
 	return out, nil
 }
-
-// Check verifies that the histories of a shard ended one after another, and none
-// beyond head, the shard's position.
-func Check(a *op.Audit, head uint64) error {
-	past, ok, err := records.Get(a.R, a.Space.Shard)
-	if err != nil || !ok {
-		return err
-	}
-	var before history
-	for _, h := range past.Ended {
-		if h.Last <= before.Last || h.Last > head || h.At < before.At || h.Incarnation == [16]byte{} || h.Incarnation == a.Incarnation {
-			a.Report("lineage", "lineage", "a history ends at position %d, after one that ends at %d; the shard is at %d", h.Last, before.Last, head)
-		}
-		before = h
-	}
-	return nil
-}

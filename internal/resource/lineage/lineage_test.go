@@ -91,8 +91,9 @@ func TestTheCheckFindsHistoriesThatDidNotEndOneAfterAnother(t *testing.T) {
 	} {
 		tx := openTx(t)
 		records.Put(tx, 2, &record{c.ended})
-		a := &op.Audit{Scope: op.Scope{R: tx, Space: table.Space{Shard: 2}, Incarnation: now}, Counts: map[string]int64{}}
-		if err := Check(a, 9); err != nil || (len(a.Findings) == 0) != c.sound {
+		a := op.NewAudit(op.Scope{R: tx, Now: 2, Space: table.Space{Shard: 2}, Incarnation: now}, []op.Resource{Resource()})
+		a.Position, a.Epoch = 9, 1
+		if err := a.Run(); err != nil || (len(a.Findings) == 0) != c.sound {
 			t.Errorf("%s: %+v, %v", name, a.Findings, err)
 		}
 	}

@@ -71,6 +71,7 @@ func Resource() op.Resource {
 	return op.Resource{
 		Name:   "system",
 		Tables: append([]table.Info{identities.Info()}, changes.Tables()...),
+		Check:  check,
 		Handlers: []op.Handler{
 			op.Handle(Install, op.Command[InstallRequest, InstallResponse]{
 				Apply: install, Transient: func(*InstallResponse) bool { return true },
