@@ -49,6 +49,7 @@ type Audit struct {
 	resources []Resource
 	home      map[table.ID]int  // place in resources of the one that keeps a table
 	read      map[table.ID]bool // tables that were read in full
+	counted   map[table.ID]bool // tables whose rows are in Rows
 	current   int               // place of the resource whose check runs
 	broken    map[int]bool      // resources with rows that cannot be read or trusted
 	derived   map[table.ID]*derivation
@@ -74,7 +75,7 @@ type Standing struct {
 // NewAudit makes the audit of the scope's shard by the checks of some resources.
 func NewAudit(s Scope, resources []Resource) *Audit {
 	a := &Audit{
-		Scope: s, Counts: map[string]int64{}, resources: resources, home: map[table.ID]int{}, read: map[table.ID]bool{},
+		Scope: s, Counts: map[string]int64{}, resources: resources, home: map[table.ID]int{}, read: map[table.ID]bool{}, counted: map[table.ID]bool{},
 		broken: map[int]bool{}, derived: map[table.ID]*derivation{},
 	}
 	for i := range resources {
@@ -165,9 +166,10 @@ const stepRows = 4096
 func (a *Audit) EachRaw(t table.Info, fn func(key, value []byte) error) error {
 	prefix := codec.AppendUint16([]byte{byte(t.ID)}, a.Space.Shard)
 	first := !a.read[t.ID]
-	a.read[t.ID] = true
+	count := !a.counted[t.ID]
+	a.read[t.ID], a.counted[t.ID] = true, true
 	return a.R.Scan(prefix, codec.PrefixEnd(prefix), false, func(key, value []byte) (bool, error) {
-		if first {
+		if count {
 			a.Rows++
 			a.Bytes += int64(len(key) + len(value))
 			if a.Step != nil && a.Rows%stepRows == 0 {
