@@ -179,7 +179,7 @@ func TestACheckFindsEveryDamageButThatWhichNothingElseTells(t *testing.T) {
 	if w.finds() {
 		t.Fatal("the check finds something in a store that is sound")
 	}
-	most, step, long := 4, 6, os.Getenv("KEYLOAD_LONG") != ""
+	most, step, long := 3, 9, os.Getenv("KEYLOAD_LONG") != ""
 	if long {
 		most, step = 1000, 1
 	}

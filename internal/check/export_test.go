@@ -2,6 +2,7 @@ package check
 
 import (
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/table"
 )
 
 // Shard checks one shard of an open store.
@@ -19,4 +20,23 @@ func Shard(store *kv.Store, shard uint16) (*Report, error) {
 	r := newReport(id)
 	r.add(shard, a)
 	return r, nil
+}
+
+// DerivedTables lists the tables of which rows can be made anew.
+func DerivedTables(store *kv.Store) (map[table.ID]bool, error) {
+	s := store.NewSnapshot()
+	defer s.Close()
+	id, registry, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	a, err := audit(s, registry, id, 1, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := map[table.ID]bool{}
+	for _, t := range a.DerivedTables() {
+		out[t.ID] = true
+	}
+	return out, nil
 }
