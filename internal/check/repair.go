@@ -72,28 +72,42 @@ func Repair(dir string, progress Progress) (*Repaired, error) {
 // Rebuild is the writing part of Repair, on an open store that nobody else writes
 // to.
 func Rebuild(store *kv.Store, progress Progress) ([]Rebuilt, error) {
-	s := store.NewSnapshot()
-	defer s.Close()
-	id, registry, err := open(s)
-	if err != nil {
-		return nil, err
-	}
 	w := &writer{store: store, tx: store.NewTx(), tables: map[table.ID]*Rebuilt{}}
-	step, before := stepper(store, progress), int64(0)
-	for shard := uint16(0); shard <= id.Shards && err == nil; shard++ {
-		var a *op.Audit
-		if a, err = audit(s, registry, id, shard, step(before)); err != nil {
-			break
-		}
-		before += a.Rows
-		if _, err = a.Differences(0, w.difference); err == nil {
-			err = w.commit()
-		}
+	// The copies of the catalog come first: what the rows of a resource imply depends
+	// on its definition.
+	err := w.stage(progress, func(t table.Info) bool { return t.ID < table.Document && t.ID != table.Due })
+	if err == nil {
+		err = w.stage(progress, func(t table.Info) bool { return t.ID >= table.Document || t.ID == table.Due })
 	}
 	if err = errors.Join(err, w.tx.Close()); err != nil {
 		return nil, damaged(err)
 	}
 	return w.list(), nil
+}
+
+// stage makes some tables anew, by one snapshot.
+func (w *writer) stage(progress Progress, some func(table.Info) bool) error {
+	s := w.store.NewSnapshot()
+	defer s.Close()
+	id, registry, err := open(s)
+	if err != nil {
+		return err
+	}
+	step, before := stepper(w.store, progress), int64(0)
+	for shard := uint16(0); shard <= id.Shards; shard++ {
+		a, err := audit(s, registry, id, shard, step(before))
+		if err != nil {
+			return err
+		}
+		before += a.Rows
+		if _, err = a.Differences(0, some, w.difference); err != nil {
+			return err
+		}
+		if err := w.commit(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writer writes differences in bounded batches.

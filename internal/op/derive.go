@@ -87,6 +87,14 @@ func (a *Audit) declare(d Derived, resource int) {
 	a.order = append(a.order, d.Table.ID)
 }
 
+// DerivedTables lists the tables that checks have declared, after Run.
+func (a *Audit) DerivedTables() (out []table.Info) {
+	for _, id := range a.order {
+		out = append(out, a.derived[id].Table)
+	}
+	return out
+}
+
 // Imply says that a row follows from what was read.
 func Imply[K, V any](a *Audit, t *table.Table[K, V], k K, v *V) {
 	a.key = t.Key(append(a.key[:0], byte(t.ID)), k)

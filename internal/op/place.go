@@ -58,7 +58,7 @@ func look(a *Audit, r *Resource, o table.Owner, where string, report bool) (remo
 	}
 	s, err := a.Standing(o.Resource)
 	if err != nil {
-		return false, err
+		return false, a.Survive(err)
 	}
 	switch {
 	case !s.Known:

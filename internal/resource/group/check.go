@@ -198,7 +198,7 @@ func (x *auditor) deadLetters() error {
 
 // entry says which index row a place has, and verifies what its state asks for.
 func (x *auditor) entry(t *tally, k rowKey, p place, e *entry) {
-	where := x.where(k.Ref)
+	where, claims := x.where(k.Ref), e.Attempts
 	x.Past(where, "a first delivery", e.IssuedAt)
 	x.Past(where, "a lease", e.First)
 	switch e.State {
@@ -215,16 +215,16 @@ func (x *auditor) entry(t *tally, k rowKey, p place, e *entry) {
 		t.wait = leasing.Earlier(t.wait, e.NotBefore)
 		op.Imply(x.Audit, &waits, timeKey{k.Ref, e.NotBefore, p.code()}, &table.None{})
 	case leased:
-		if e.Until == 0 || e.Batch == 0 || e.Attempts == 0 {
-			x.Report("lease", where, "the lease of position %d has no deadline, number or attempt", p.Position)
+		claims--
+		if e.Until == 0 || e.Batch == 0 {
+			x.Report("lease", where, "the lease of position %d has no deadline or number", p.Position)
 		}
 		t.due = leasing.Earlier(t.due, e.Until)
 		t.lastBatch = max(t.lastBatch, e.Batch)
 		t.leased.Add(x.listing(e.Until, e.Batch, p.code()))
-	case blocked:
-		if e.Attempts != 0 {
-			x.Report("state", where, "position %d waits for an older one of its key, and was claimed", p.Position)
-		}
+	}
+	if claims != e.Failures+e.LeaseLosses || e.State == blocked && e.Attempts != 0 {
+		x.Report("state", where, "position %d was claimed %d times and is %s, with %d failures and %d leases lost", p.Position, e.Attempts, e.State.name(), e.Failures, e.LeaseLosses)
 	}
 }
 

@@ -1,6 +1,8 @@
 package lineage
 
 import (
+	"slices"
+
 	"github.com/keyload/keyload/internal/op"
 )
 
@@ -10,6 +12,9 @@ func Resource() op.Resource { return op.Resource{Name: "lineage", Tables: Tables
 // check verifies that the histories of a shard ended one after another, and none
 // beyond where the shard is.
 func check(a *op.Audit) error {
+	if err := same(a); err != nil {
+		return err
+	}
 	return op.Each(a, &records, func(_ uint16, past *record) error {
 		if len(past.Ended) == 0 || len(past.Ended) > maxEnded {
 			a.Report("lineage", "lineage", "%d histories are remembered", len(past.Ended))
@@ -26,3 +31,23 @@ func check(a *op.Audit) error {
 		return nil
 	})
 }
+
+// same verifies that a shard knows the histories that the catalog's shard knows: a
+// restore ends one in every shard.
+func same(a *op.Audit) error {
+	if a.Shards == 0 {
+		return nil
+	}
+	here, _, err := records.Get(a.R, a.Space.Shard)
+	if err != nil {
+		return err
+	}
+	catalog, _, err := records.Get(a.R, catalogShard)
+	if err == nil && !slices.EqualFunc(here.Ended, catalog.Ended, func(x, y history) bool { return x.Incarnation == y.Incarnation }) {
+		a.Report("lineage", "lineage", "%d histories ended here, %d in the shard of the catalog, or they are others", len(here.Ended), len(catalog.Ended))
+	}
+	return err
+}
+
+// catalogShard is the shard that is restored first.
+const catalogShard = 0

@@ -81,12 +81,22 @@ func consistent(a *auditor, k messageKey, m *message) {
 		m.Seq == 0, m.StateVersion == 0, m.Generation != m.Redrives+1,
 		m.ContentBytes < m.PayloadBytes, m.Charge < m.ContentBytes:
 		a.Report("state", where, "the message has fields that a %s one cannot have, or lacks one", m.State.name())
-	case m.State == leased && (m.Lease.Until == 0 || m.Lease.Batch == 0 || m.Lease.Batch != m.LeaseVersion || m.Lease.Index >= maxLeased || m.Lease.Size > maxLeased || m.Attempts == 0):
-		a.Report("lease", where, "the lease has no deadline, batch, attempt or version")
+	case m.State != cancelled && m.Attempts != m.Failures+m.LeaseLosses+underWay(m.State):
+		a.Report("state", where, "the message was claimed %d times and is %s, with %d failures and %d leases lost", m.Attempts, m.State.name(), m.Failures, m.LeaseLosses)
+	case m.State == leased && (m.Lease.Until == 0 || m.Lease.Batch == 0 || m.Lease.Batch != m.LeaseVersion || m.Lease.Index >= maxLeased || m.Lease.Size > maxLeased):
+		a.Report("lease", where, "the lease has no deadline, batch or version")
 	}
 	a.Past(where, "its enqueueing", m.EnqueuedAt)
 	a.Past(where, "its end", m.FinishedAt)
 	a.Past(where, "its lease", m.Lease.First)
+}
+
+// underWay is how many claims have not failed.
+func underWay(s state) uint64 {
+	if s == leased || s == acked {
+		return 1
+	}
+	return 0
 }
 
 // content is what a message and its body say of each other.
