@@ -78,7 +78,8 @@ func (x *auditor) counters(f ref, t *tally) {
 	if h.Generation < t.def.ID || h.Epoch < t.def.ID {
 		x.Report("sequence", where, "generation %d and epoch %d are not above the group's number %d", h.Generation, h.Epoch, t.def.ID)
 	}
-	if (h.FailureCode != "") != (h.FailedPosition != 0) || h.FailureCode != "" && !h.Paused {
+	failed := h.FailureCode != "" && h.FailureCode != restored // a restore has no position
+	if failed != (h.FailedPosition != 0) || h.FailureCode != "" && !h.Paused {
 		x.Report("state", where, "it failed with %q at position %d, and is paused: %t", h.FailureCode, h.FailedPosition, h.Paused)
 	}
 }
