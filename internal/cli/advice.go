@@ -209,6 +209,8 @@ func stepOfBackup(reason string) string {
 		return "give another name, or a directory: then it gets a name of its own"
 	case "no_backup":
 		return "check the location (keyload backup list DIR)"
+	case "no_place":
+		return "make it first"
 	case "other_backup":
 		return "see that the location and the id belong together (keyload backup inspect FROM)"
 	case "damaged_backup", "not_a_backup", "unsound_backup":
