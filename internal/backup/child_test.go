@@ -100,7 +100,7 @@ func TestAKilledRestoreLeavesNothingThatOpensAndARepeatSucceeds(t *testing.T) {
 		t.Errorf("a restore has %d steps: the test tests nothing", all)
 	}
 	opened, left := 0, 0
-	trials := 14
+	trials := 10
 	if os.Getenv("KEYLOAD_LONG") != "" {
 		trials = 200
 	}
@@ -110,7 +110,7 @@ func TestAKilledRestoreLeavesNothingThatOpensAndARepeatSucceeds(t *testing.T) {
 			must(t, os.Mkdir(target, 0o755))
 		}
 		kill := 1 + rng.IntN(all)
-		if trial < 6 {
+		if trial < 5 {
 			kill = all - trial // around the last steps
 		}
 		restoreInAChild(t, archive, target, kill)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/keyload/keyload/fault"
@@ -178,7 +179,7 @@ func examine(s *kv.Store, b *Backup, o RestoreOptions) error {
 
 // beginFault is restoreFault for what kept a restore from beginning.
 func beginFault(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
 		return fault.New(fault.Validation, "directory_unusable", "%s can not be made or used: %v. Nothing was changed", dir, err)
 	}
 	return restoreFault(dir, err)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -145,6 +147,10 @@ func TestARestoreNeedsATargetThatIsMissingOrEmpty(t *testing.T) {
 	wants(t, "a directory with something in it", err, fault.Conflict, "directory_not_empty")
 	_, err = backup.Restore(t.Context(), open, "no/where", o)
 	wants(t, "a directory in one that is missing", err, fault.Validation, "directory_unusable")
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	_, err = backup.Restore(t.Context(), open, file, backup.RestoreOptions{})
+	wants(t, "a file", err, fault.Validation, "directory_unusable")
 	if opened > 0 {
 		t.Errorf("the backup was opened %d times before that was found", opened)
 	}

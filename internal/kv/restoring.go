@@ -51,6 +51,7 @@ func newRestoring(dir string, o Options) *Restoring {
 	if r.fs == nil {
 		r.fs = vfs.Default
 	}
+	r.dir = r.fs.PathJoin(dir) // without a separator at its end, behind which there is no parent
 	return r
 }
 
@@ -123,10 +124,10 @@ func BeginRestore(dir string, bytes int64, o Options) (*Restoring, error) {
 	if use, err := r.fs.GetDiskUsage(r.parent()); err == nil && use.AvailBytes < uint64(bytes)+checkpointRoom && r.made {
 		return nil, noRoom(use.AvailBytes, bytes)
 	}
-	if err := r.fs.MkdirAll(dir, 0o755); err != nil {
+	if err := r.fs.MkdirAll(r.dir, 0o755); err != nil {
 		return nil, err
 	}
-	lock, err := pebble.LockDirectory(dir, r.fs)
+	lock, err := pebble.LockDirectory(r.dir, r.fs)
 	if err != nil {
 		return nil, openError(dir, err)
 	}

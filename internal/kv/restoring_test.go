@@ -258,6 +258,7 @@ func TestARestoreBeginsInAMissingOrEmptyDirectoryOnly(t *testing.T) {
 		want      error
 	}{
 		{"missing", "home/db", touch("home/other"), nil},
+		{"missing, with a slash", "home/db/", touch("home/other"), nil},
 		{"empty", "home/db", touch("home/db/LOCK"), nil},
 		{"a file system's own", "db", touch("db/lost+found/x"), nil},
 		{"unfinished", "db", touch("db/RESTORING", "db/000004.sst", "db/LOCK"), nil},

@@ -27,7 +27,7 @@ func (d directory) Put(ctx context.Context, name string, content io.Reader) (int
 	}
 	f, err := os.CreateTemp(string(d), "."+name+".*.partial") // 0600
 	if err != nil {
-		return 0, fileFault(path, err)
+		return 0, d.placeFault(err)
 	}
 	n, err := io.Copy(f, within{ctx, content})
 	if err == nil {
@@ -91,7 +91,7 @@ type limited struct {
 func (d directory) List(context.Context) ([]Entry, error) {
 	found, err := os.ReadDir(string(d))
 	if err != nil {
-		return nil, fileFault(string(d), err)
+		return nil, d.placeFault(err)
 	}
 	out := []Entry{}
 	for _, e := range found {
@@ -124,6 +124,14 @@ func (w within) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return w.r.Read(p)
+}
+
+// placeFault is fileFault for the directory.
+func (d directory) placeFault(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return noPlace("directory", string(d))
+	}
+	return fileFault(string(d), err)
 }
 
 // fileFault turns what a file system says into the contract's codes.

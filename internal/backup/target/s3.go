@@ -103,7 +103,7 @@ func (b *bucket) Put(ctx context.Context, name string, content io.Reader) (int64
 	if err == nil {
 		return 0, exists(b.path(name))
 	}
-	if f := b.fault(name, err); f.Code != fault.NotFound || minio.ToErrorResponse(err).Code == "NoSuchBucket" {
+	if f := b.fault(name, err); f.Reason != "no_backup" {
 		return 0, f
 	}
 	part, err := b.nextPart(ctx, content)
@@ -235,12 +235,10 @@ func (b *bucket) fault(name string, err error) *fault.Error {
 	var said minio.ErrorResponse
 	errors.As(err, &said)
 	switch {
-	case said.Code == "NoSuchKey", said.Code == "NoSuchBucket", said.StatusCode == http.StatusNotFound:
-		f := noBackup(b.path(name))
-		if said.Code == "NoSuchBucket" {
-			f.Detail = "there is no bucket " + b.name
-		}
-		return f
+	case said.Code == "NoSuchBucket":
+		return noPlace("bucket", b.name)
+	case said.Code == "NoSuchKey", said.StatusCode == http.StatusNotFound:
+		return noBackup(b.path(name))
 	case said.StatusCode == http.StatusPreconditionFailed:
 		return exists(b.path(name))
 	case said.StatusCode == http.StatusForbidden:

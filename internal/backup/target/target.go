@@ -149,6 +149,10 @@ func noBackup(path string) *fault.Error {
 	return fault.New(fault.NotFound, "no_backup", "there is no backup %s", path)
 }
 
+func noPlace(kind, name string) *fault.Error {
+	return fault.New(fault.NotFound, "no_place", "there is no %s %s", kind, name)
+}
+
 func exists(path string) *fault.Error {
 	return fault.New(fault.Conflict, "backup_exists", "there is something at %s already; it was left as it is", path)
 }

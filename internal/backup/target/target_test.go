@@ -260,9 +260,9 @@ func TestWhatIsNotThereOrNotAllowedIsSaid(t *testing.T) {
 		p, err := Locate(location)
 		must(t, err)
 		_, err = p.Put(t.Context(), "a.klb", strings.NewReader("x"))
-		wants(t, location, err, fault.NotFound, "no_backup")
+		wants(t, location, err, fault.NotFound, "no_place")
 		_, err = p.List(t.Context())
-		wants(t, location, err, fault.NotFound, "no_backup")
+		wants(t, location, err, fault.NotFound, "no_place")
 	}
 	s.fail = func(w http.ResponseWriter, _ *http.Request) bool {
 		s.refuse(w, http.StatusForbidden, "AccessDenied")
