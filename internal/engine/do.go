@@ -73,6 +73,11 @@ func (c *call) do(ctx context.Context) (any, error) {
 	if c.h.Run != nil {
 		return c.waiting(ctx, c.query)
 	}
+	if c.h.Cheap == nil { // else the answer may need no place
+		if err := c.admission.refuses(c.who.tenant, c.h.Urgent); err != nil {
+			return nil, err
+		}
+	}
 	c.own()
 	if err := c.prepare(); err != nil {
 		return nil, err
