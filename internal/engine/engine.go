@@ -56,6 +56,7 @@ type Engine struct {
 	clock     *clock
 	admission admission
 	queries   turns
+	preparing chan struct{} // holds a value for each large command that is being checked and encoded
 	parked    seats
 	callers   callers
 	closing   chan struct{}
@@ -81,6 +82,7 @@ func Open(cfg Config) (*Engine, error) {
 	if e.cfg.Durability == "" {
 		e.cfg.Durability = api.DurableDisk
 	}
+	e.preparing = make(chan struct{}, preparers())
 	e.queries.running.max, e.queries.waiting.max = limits.QueriesRunning, limits.QueriesWaiting
 	e.parked.max = limits.ParkedCalls
 	e.started = e.clock.now()

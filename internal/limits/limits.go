@@ -223,7 +223,8 @@ const (
 	// them of one tenant; what is above is refused before it is read.
 	BodiesBytes = 256 << 20
 	// BodiesReserveBytes is kept for small bodies, of at most SmallBodyBytes:
-	// acknowledgements and what else frees things are among them.
+	// acknowledgements and what else frees things are among them. Larger ones take
+	// turns to be decoded, checked and encoded.
 	BodiesReserveBytes = 32 << 20
 	SmallBodyBytes     = 64 << 10
 	// Sessions is how many sessions a server holds open.

@@ -14,7 +14,8 @@ import (
 // first byte is read until the call is answered. Small ones have a reserve, so that
 // large ones never keep an acknowledgement out; no tenant has more than half.
 type bodies struct {
-	max int
+	max      int
+	decoding chan struct{} // holds a value for each large body that is being decoded
 
 	mu      sync.Mutex
 	held    int
@@ -59,6 +60,16 @@ func (b *bodies) give(tenant string, n int) {
 	if b.tenants[tenant] -= n; b.tenants[tenant] <= 0 {
 		delete(b.tenants, tenant)
 	}
+}
+
+// decode reads a body into the request. Large ones take turns, on half of the
+// cores, so that an acknowledgement that arrives finds one that is free.
+func (b *bodies) decode(mediaType string, body []byte, req any) *fault.Error {
+	if len(body) > limits.SmallBodyBytes {
+		b.decoding <- struct{}{}
+		defer func() { <-b.decoding }()
+	}
+	return decode(mediaType, body, req)
 }
 
 func (b *bodies) bytes() int {

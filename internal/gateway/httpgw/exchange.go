@@ -57,7 +57,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route) (any, *fault.Error) {
 		return nil, f
 	}
 	req := reflect.New(rt.op.Request).Interface()
-	f = decode(mediaType, body.B, req)
+	f = g.bodies.decode(mediaType, body.B, req)
 	body.Release()
 	if f != nil {
 		return nil, f

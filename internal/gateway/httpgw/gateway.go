@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -89,7 +90,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.sessions.init(g.metrics.sessions, o.Sessions)
-	g.bodies.max = o.BodiesBytes
+	g.bodies.max, g.bodies.decoding = o.BodiesBytes, make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	for _, op := range api.Operations() {
 		rt := &route{op: op, stats: g.metrics.of(op)}
 		g.routes[op.Path()], g.byNumber[op.Number] = rt, rt

@@ -56,6 +56,7 @@ type session struct {
 	serving  int              // goroutines, those that still write their answer included
 	bytes    int              // of requests in evaluation
 	draining bool             // takes no further calls
+	parted   bool             // and has said goodbye
 	ended    bool             // drained: nothing is read any more
 }
 
@@ -270,7 +271,7 @@ func (s *session) done() {
 
 // endIfDrained makes the reading goroutine end. The lock is held.
 func (s *session) endIfDrained() {
-	if s.draining && s.serving == 0 {
+	if s.parted && s.serving == 0 {
 		s.ended = true
 		_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 	}
@@ -287,9 +288,12 @@ func (s *session) fault(id uint32, f *fault.Error) error {
 // drain takes no further calls and ends the session when those in flight are
 // answered.
 func (s *session) drain() {
+	s.mu.Lock()
+	s.draining = true // before the goodbye: no call that comes after it is answered
+	s.mu.Unlock()
 	s.goodbye(errDraining())
 	s.mu.Lock()
-	s.draining = true
+	s.parted = true
 	s.endIfDrained()
 	s.mu.Unlock()
 }
