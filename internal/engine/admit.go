@@ -22,6 +22,28 @@ type share struct{ count, bytes int }
 func (a *admission) enter(tenant string, bytes int, urgent bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := a.check(tenant, bytes, urgent); err != nil {
+		return err
+	}
+	if a.tenants == nil {
+		a.tenants = map[string]share{}
+	}
+	s := a.tenants[tenant]
+	a.count, a.bytes = a.count+1, a.bytes+bytes
+	a.tenants[tenant] = share{s.count + 1, s.bytes + bytes}
+	return nil
+}
+
+// refuses says whether not even the smallest command would be admitted, before
+// work is spent on it.
+func (a *admission) refuses(tenant string, urgent bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.check(tenant, 1, urgent)
+}
+
+// check says whether a command fits. The lock is held.
+func (a *admission) check(tenant string, bytes int, urgent bool) error {
 	maxCount, maxBytes := limits.AdmittedCommands, limits.AdmittedBytes
 	ownCount, ownBytes := maxCount/2, maxBytes/2
 	if urgent {
@@ -39,11 +61,6 @@ func (a *admission) enter(tenant string, bytes int, urgent bool) error {
 	case s.bytes+bytes > ownBytes:
 		return busy("admission_tenant", "the tenant has %d bytes of commands waiting; half of what the node takes is %d", s.bytes, ownBytes)
 	}
-	if a.tenants == nil {
-		a.tenants = map[string]share{}
-	}
-	a.count, a.bytes = a.count+1, a.bytes+bytes
-	a.tenants[tenant] = share{s.count + 1, s.bytes + bytes}
 	return nil
 }
 

@@ -63,26 +63,36 @@ type call struct {
 
 // do is the list of steps, in order.
 func (c *call) do(ctx context.Context) (any, error) {
-	if err := validate(c.req); err != nil {
-		return nil, err
-	}
-	if err := c.route(); err != nil {
-		return nil, err
-	}
-	if err := c.authorize(ctx); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
 	if c.h.Run != nil {
 		return c.waiting(ctx, c.query)
 	}
-	c.own()
-	if err := c.prepare(); err != nil {
-		return nil, err
-	}
 	if req, ok := c.req.(*api.ResourcesDeleteRequest); ok {
 		return deletion{c, req}.run(ctx)
 	}
 	return c.waiting(ctx, c.write)
+}
+
+// ready makes a call ready to be evaluated.
+func (c *call) ready(ctx context.Context) error {
+	leave, err := c.queueUp(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := validate(c.req); err != nil {
+		return err
+	}
+	if err := c.route(); err != nil {
+		return err
+	}
+	if err := c.authorize(ctx); err != nil || c.h.Run != nil {
+		return err
+	}
+	c.own()
+	return c.prepare()
 }
 
 func validate(req any) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/catalog"
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/changes"
@@ -61,6 +62,9 @@ type Engine struct {
 	hub       *wake.Hub
 	clock     *clock
 	admission admission
+	queries   turns
+	preparing chan struct{} // holds a value for each large command that is being checked and encoded
+	parked    seats
 	callers   callers
 	closing   chan struct{}
 	gate      sync.Mutex // guards closed, and calls against it
@@ -85,6 +89,9 @@ func Open(cfg Config) (*Engine, error) {
 	if e.cfg.Durability == "" {
 		e.cfg.Durability = api.DurableDisk
 	}
+	e.preparing = make(chan struct{}, preparers())
+	e.queries.running.max, e.queries.waiting.max = limits.QueriesRunning, limits.QueriesWaiting
+	e.parked.max = limits.ParkedCalls
 	e.started = e.clock.now()
 	e.propagate <- struct{}{}
 	e.callers.init()

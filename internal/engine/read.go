@@ -25,6 +25,12 @@ func (c *call) query(ctx context.Context) (resp any, err error) {
 	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
+	if c.h.Op.Scope == api.PartitionScope { // others are short, and tell an operator what goes on
+		if err := c.queries.take(ctx, c.who.tenant); err != nil {
+			return nil, err
+		}
+		defer c.queries.done(c.who.tenant)
+	}
 	err = c.read(ctx, c.shard, func(s *kv.Snapshot) error {
 		resp, err = c.h.Run(c.view(s.Within(ctx)), c.req)
 		return err
@@ -81,6 +87,10 @@ func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, 
 	if c.h.WaitMillis == nil || c.h.WaitMillis(c.req) == 0 {
 		return attempt(ctx)
 	}
+	if !c.parked.take(c.who.tenant) {
+		return c.unparked(ctx, attempt)
+	}
+	defer c.parked.leave(c.who.tenant)
 	var keys []string
 	var class string
 	err := c.read(ctx, c.shard, func(s *kv.Snapshot) (err error) {
@@ -121,6 +131,16 @@ func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, 
 			return nil, err
 		}
 	}
+}
+
+// unparked answers a call that may not wait: with what there is, or that the node
+// is busy.
+func (c *call) unparked(ctx context.Context, attempt func(context.Context) (any, error)) (any, error) {
+	resp, err := attempt(ctx)
+	if err == nil && c.h.WaitAgain(resp) {
+		return nil, busy("admission_parked", "as many calls wait for something to deliver as the node takes, or half of that from one tenant; %d do", c.parked.taken())
+	}
+	return resp, err
 }
 
 // until is how long it takes until trying again makes sense though nothing wakes

@@ -15,6 +15,26 @@ type Stats struct {
 	Disk     uint64 `json:"disk"`    // bytes of the store on disk
 }
 
+// Load is what the node holds for its callers at this moment. All of it is bounded
+// by package limits.
+type Load struct {
+	Commands       int // that wait for the log
+	Bytes          int // of them
+	QueriesRunning int
+	QueriesWaiting int
+	Parked         int // calls that wait for something to deliver
+}
+
+// Load is what the node holds now.
+func (e *Engine) Load() Load {
+	l := Load{Parked: e.parked.taken()}
+	l.QueriesRunning, l.QueriesWaiting = e.queries.counts()
+	e.admission.mu.Lock()
+	defer e.admission.mu.Unlock()
+	l.Commands, l.Bytes = e.admission.count, e.admission.bytes
+	return l
+}
+
 // Stats sums up every shard.
 func (e *Engine) Stats() Stats {
 	s := Stats{Syncs: e.store.Syncs(), Bytes: e.store.LogBytesWritten(), Disk: e.store.DiskBytes()}

@@ -211,6 +211,24 @@ const (
 	AdmissionReserve = 256
 	// AdmissionReserveBytes is the reserve in bytes: 64 KiB for each command.
 	AdmissionReserveBytes = AdmissionReserve * 64 << 10
+	// QueriesRunning is how many queries of partitions run at once on one node, and
+	// QueriesWaiting how many may wait for their turn; one tenant may have half of
+	// each.
+	QueriesRunning = 32
+	QueriesWaiting = 1_024
+	// ParkedCalls is how many calls may wait at once for something to deliver on one
+	// node, half of them of one tenant. One more is answered at once.
+	ParkedCalls = 16_384
+	// BodiesBytes is how many bytes of request bodies a server holds at once, half of
+	// them of one tenant; what is above is refused before it is read.
+	BodiesBytes = 256 << 20
+	// BodiesReserveBytes is kept for small bodies, of at most SmallBodyBytes:
+	// acknowledgements and what else frees things are among them. Larger ones take
+	// turns to be decoded, checked and encoded.
+	BodiesReserveBytes = 32 << 20
+	SmallBodyBytes     = 64 << 10
+	// Sessions is how many sessions a server holds open.
+	Sessions = 4_096
 	// ClockBehindMillis is how far a leader's clock may be behind logged time.
 	ClockBehindMillis = 500
 	// ClockDriftMillis is how far wall and monotonic clock may part.

@@ -50,6 +50,7 @@ var (
 	readyDesc    = prometheus.NewDesc("keyload_ready", "1 while the node accepts work.", nil, nil)
 	positionDesc = prometheus.NewDesc("keyload_shard_position", "Last command applied by the shard.", []string{"shard"}, nil)
 	durableDesc  = prometheus.NewDesc("keyload_shard_durable_position", "Last command of the shard that survives a power loss.", []string{"shard"}, nil)
+	loadDesc     = prometheus.NewDesc("keyload_load", "What the node holds for its callers: commands that wait for the log, their bytes, queries that run or wait, parked calls.", []string{"what"}, nil)
 	stoppedDesc  = prometheus.NewDesc("keyload_shard_stopped", "1 when the shard stopped and needs an operator.", []string{"shard"}, nil)
 )
 
@@ -58,7 +59,7 @@ func (s *store) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range figures {
 		out <- f.desc
 	}
-	for _, d := range []*prometheus.Desc{readyDesc, positionDesc, durableDesc, stoppedDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, positionDesc, durableDesc, stoppedDesc, loadDesc} {
 		out <- d
 	}
 }
@@ -74,6 +75,12 @@ func (s *store) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(readyDesc, truth(status.Ready))
+	load := s.engine.Load()
+	gauge(loadDesc, float64(load.Commands), "commands")
+	gauge(loadDesc, float64(load.Bytes), "bytes")
+	gauge(loadDesc, float64(load.QueriesRunning), "queriesRunning")
+	gauge(loadDesc, float64(load.QueriesWaiting), "queriesWaiting")
+	gauge(loadDesc, float64(load.Parked), "parked")
 	for _, sh := range status.Shards {
 		name := strconv.FormatUint(uint64(sh.Shard), 10)
 		gauge(positionDesc, float64(sh.Position), name)

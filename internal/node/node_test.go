@@ -169,7 +169,7 @@ func TestMetricsCountTheStoreAndNameNoTenant(t *testing.T) {
 		t.Fatalf("metrics answers %d", code)
 	}
 	for _, want := range []string{
-		"\nkeyload_ready 1\n", "\nkeyload_store_commands_total ", "\nkeyload_store_disk_bytes ",
+		"\nkeyload_ready 1\n", "\nkeyload_load{what=\"bytes\"} 0\n", "\nkeyload_load{what=\"parked\"} 0\n", "\nkeyload_store_commands_total ", "\nkeyload_store_disk_bytes ",
 		"\nkeyload_shard_position{shard=\"0\"} ", "\nkeyload_shard_stopped{shard=\"8\"} 0\n", "\ngo_goroutines ", "keyload_requests_total",
 	} {
 		if !strings.Contains(body, want) {

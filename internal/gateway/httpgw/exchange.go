@@ -3,7 +3,6 @@ package httpgw
 import (
 	"context"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"reflect"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
-	"github.com/keyload/keyload/internal/frame"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/wire"
 )
@@ -53,12 +51,13 @@ func (g *Gateway) exchange(w http.ResponseWriter, r *http.Request, rt *route) (a
 	if f != nil {
 		return nil, f
 	}
-	body, f := readBody(r)
+	body, held, f := g.readBody(r, caller.Tenant())
+	defer g.bodies.give(caller.Tenant(), held)
 	if f != nil {
 		return nil, f
 	}
 	req := reflect.New(rt.op.Request).Interface()
-	f = decode(mediaType, body.B, req)
+	f = g.bodies.decode(mediaType, body.B, req)
 	body.Release()
 	if f != nil {
 		return nil, f
@@ -164,38 +163,6 @@ func answerType(r *http.Request) string {
 		return cborType
 	}
 	return jsonType
-}
-
-// readBody reads at most the limit.
-func readBody(r *http.Request) (*frame.Buffer, *fault.Error) {
-	size := r.ContentLength
-	if size > limits.BodyBytes {
-		return nil, errBodyTooLarge()
-	}
-	if size < 0 {
-		return readUnsized(r)
-	}
-	b := frame.NewBuffer(int(size))
-	if _, err := io.ReadFull(r.Body, b.B); err != nil {
-		b.Release()
-		return nil, errBodyIncomplete()
-	}
-	return b, nil
-}
-
-// readUnsized reads a body that does not say how long it is.
-func readUnsized(r *http.Request) (*frame.Buffer, *fault.Error) {
-	b := frame.NewBuffer(0)
-	n, err := io.Copy(b, io.LimitReader(r.Body, limits.BodyBytes+1))
-	switch {
-	case err != nil:
-		b.Release()
-		return nil, errBodyIncomplete()
-	case n > limits.BodyBytes:
-		b.Release()
-		return nil, errBodyTooLarge()
-	}
-	return b, nil
 }
 
 func errBodyTooLarge() *fault.Error {

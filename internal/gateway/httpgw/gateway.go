@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -11,6 +12,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/gateway/httpgw/openapi"
+	"github.com/keyload/keyload/internal/limits"
 )
 
 // Options are what a gateway needs.
@@ -30,6 +32,9 @@ type Options struct {
 	// SessionCalls is how many calls one session may have in flight; 1,024 when
 	// zero.
 	SessionCalls int
+	// Sessions is how many sessions may be open, and BodiesBytes how many bytes of
+	// request bodies are held at once; as package limits says when zero.
+	Sessions, BodiesBytes int
 }
 
 // Gateway answers HTTP requests. It is safe for concurrent use.
@@ -51,6 +56,7 @@ type Gateway struct {
 	endTails context.CancelFunc
 
 	sessions sessions
+	bodies   bodies
 }
 
 // route is one operation as it is served.
@@ -70,6 +76,12 @@ func New(o Options) (*Gateway, error) {
 	if o.SessionCalls == 0 {
 		o.SessionCalls = defaultSessionCalls
 	}
+	if o.Sessions == 0 {
+		o.Sessions = limits.Sessions
+	}
+	if o.BodiesBytes == 0 {
+		o.BodiesBytes = limits.BodiesBytes
+	}
 	g := &Gateway{
 		door: o.Door, log: o.Logger, sessionCalls: o.SessionCalls, makeBackup: o.Backup,
 		routes: map[string]*route{}, byNumber: map[uint16]*route{},
@@ -77,10 +89,11 @@ func New(o Options) (*Gateway, error) {
 	g.serving, g.stop = context.WithCancel(context.Background())
 	g.tailing, g.endTails = context.WithCancel(g.serving)
 	var err error
-	if g.metrics, err = newMetrics(o.Metrics); err != nil {
+	if g.metrics, err = newMetrics(o.Metrics, func() float64 { return float64(g.bodies.bytes()) }); err != nil {
 		return nil, err
 	}
-	g.sessions.init(g.metrics.sessions)
+	g.sessions.init(g.metrics.sessions, o.Sessions)
+	g.bodies.max, g.bodies.decoding = o.BodiesBytes, make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	for _, op := range api.Operations() {
 		rt := &route{op: op, stats: g.metrics.of(op)}
 		g.routes[op.Path()], g.byNumber[op.Number] = rt, rt

@@ -28,7 +28,7 @@ type metrics struct {
 	tails    prometheus.Gauge
 }
 
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
+func newMetrics(r prometheus.Registerer, bodies func() float64) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "keyload_requests_total", Help: "Requests answered, by surface, operation and code.",
@@ -43,7 +43,10 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		sessions: prometheus.NewGauge(prometheus.GaugeOpts{Name: "keyload_sessions", Help: "Open sessions."}),
 		tails:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "keyload_tails", Help: "Open tails."}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.sessions, m.tails} {
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "keyload_request_body_bytes", Help: "Bytes of request bodies that are being read or evaluated.",
+	}, bodies)
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.sessions, m.tails, held} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}

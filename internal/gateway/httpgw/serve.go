@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/keyload/keyload/internal/frame"
-	"github.com/keyload/keyload/internal/wire"
 )
 
 // maxIdle is how many goroutines of a session wait for the next call. They are
@@ -55,7 +54,7 @@ func (s *session) serve(c *call, rt *route, caller Caller, body *frame.Buffer) {
 	defer s.survive(rt)
 	began := time.Now()
 	req := reflect.New(rt.op.Request).Interface()
-	f := wire.DecodeCBOR(body.B, req)
+	f := s.g.bodies.decode(cborType, body.B, req)
 	body.Release()
 	var resp any
 	if f == nil {

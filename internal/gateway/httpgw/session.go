@@ -56,6 +56,7 @@ type session struct {
 	serving  int              // goroutines, those that still write their answer included
 	bytes    int              // of requests in evaluation
 	draining bool             // takes no further calls
+	parted   bool             // and has said goodbye
 	ended    bool             // drained: nothing is read any more
 }
 
@@ -63,6 +64,8 @@ type session struct {
 type call struct {
 	id     uint32
 	size   int
+	held   int // bytes of its body that the server counts
+	tenant string
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -145,8 +148,14 @@ func (s *session) call(h frame.Header) error {
 	if err != nil {
 		return err
 	}
-	body := frame.NewBuffer(size)
 	rt := s.g.byNumber[binary.BigEndian.Uint16(number[:])]
+	if f == nil {
+		f = s.hold(c)
+	}
+	if f != nil {
+		return s.refuse(c, f)
+	}
+	body := frame.NewBuffer(size)
 	err = s.in.Read(body.B)
 	if f == nil && err == nil {
 		f = s.check(rt)
@@ -162,6 +171,35 @@ func (s *session) call(h frame.Header) error {
 		return err
 	}
 	return s.fault(h.ID, f)
+}
+
+// hold makes room for the body of a call on the whole server. Whose it is, is known
+// from the first call on.
+func (s *session) hold(c *call) *fault.Error {
+	if s.caller == nil {
+		caller, err := s.g.door.Authenticate(s.ctx, s.key)
+		if err != nil {
+			return toFault(err, nil, nil)
+		}
+		s.caller = caller
+	}
+	c.tenant = s.caller.Tenant()
+	f := s.g.bodies.take(c.tenant, c.size, c.size)
+	if f == nil {
+		c.held = c.size
+	}
+	return f
+}
+
+// refuse answers a call whose body is not read.
+func (s *session) refuse(c *call, f *fault.Error) error {
+	err := s.in.Skip(c.size)
+	s.finish(c)
+	s.done()
+	if err != nil {
+		return err
+	}
+	return s.fault(c.id, f)
 }
 
 // check refuses an operation that does not exist, and authenticates once for
@@ -213,6 +251,7 @@ func (s *session) admit(id uint32, size int) (*call, *fault.Error, error) {
 // send the next call at once.
 func (s *session) finish(c *call) {
 	c.cancel()
+	s.g.bodies.give(c.tenant, c.held)
 	s.mu.Lock()
 	delete(s.calls, c.id)
 	s.bytes -= c.size
@@ -232,7 +271,7 @@ func (s *session) done() {
 
 // endIfDrained makes the reading goroutine end. The lock is held.
 func (s *session) endIfDrained() {
-	if s.draining && s.serving == 0 {
+	if s.parted && s.serving == 0 {
 		s.ended = true
 		_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 	}
@@ -249,9 +288,12 @@ func (s *session) fault(id uint32, f *fault.Error) error {
 // drain takes no further calls and ends the session when those in flight are
 // answered.
 func (s *session) drain() {
+	s.mu.Lock()
+	s.draining = true // before the goodbye: no call that comes after it is answered
+	s.mu.Unlock()
 	s.goodbye(errDraining())
 	s.mu.Lock()
-	s.draining = true
+	s.parted = true
 	s.endIfDrained()
 	s.mu.Unlock()
 }

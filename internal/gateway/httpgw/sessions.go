@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/keyload/keyload/fault"
 )
 
 // sessions are those that are open: http.Server forgets a connection that was
@@ -17,11 +19,30 @@ type sessions struct {
 	mu    sync.Mutex
 	ended sync.Cond // a session ended
 	open  map[*session]bool
+	max   int
+	taken int  // open, or about to be
 	shut  bool // no session is taken any more
 }
 
-func (o *sessions) init(gauge prometheus.Gauge) {
-	o.gauge, o.open, o.ended.L = gauge, map[*session]bool{}, &o.mu
+func (o *sessions) init(gauge prometheus.Gauge, max int) {
+	o.gauge, o.open, o.ended.L, o.max = gauge, map[*session]bool{}, &o.mu, max
+}
+
+// take makes room for a session, or refuses it. give must be called after it.
+func (o *sessions) take() *fault.Error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.taken >= o.max {
+		return busy("sessions", "the server has %d sessions, its limit; close one, or send calls over fewer", o.taken).With("limit", "%d", o.max)
+	}
+	o.taken++
+	return nil
+}
+
+func (o *sessions) give() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken--
 }
 
 // join counts a session; false when the gateway drains.

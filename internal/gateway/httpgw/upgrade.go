@@ -36,6 +36,11 @@ func (g *Gateway) openSession(w http.ResponseWriter, r *http.Request) {
 		g.writeProblem(w, answerType(r), f, http.StatusUpgradeRequired)
 		return
 	}
+	if f := g.sessions.take(); f != nil {
+		g.problem(w, r, f)
+		return
+	}
+	defer g.sessions.give()
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		g.problem(w, r, fault.New(fault.UnsupportedCapability, "no_upgrade", "this connection cannot carry a session"))

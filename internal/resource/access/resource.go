@@ -12,13 +12,13 @@ func Resource() op.Resource {
 		Name:   "access",
 		Tables: []table.Info{principals.Info(), keys.Info(), keyTenants.Info()},
 		Handlers: []op.Handler{
-			op.Handle(api.PrincipalsConfigure, op.Command[api.PrincipalsConfigureRequest, api.PrincipalsConfigureResponse]{Apply: configure}),
+			op.Handle(api.PrincipalsConfigure, op.Command[api.PrincipalsConfigureRequest, api.PrincipalsConfigureResponse]{Apply: configure, Urgent: true}), // it revokes
 			op.Ask(api.PrincipalsGet, op.Query[api.PrincipalsGetRequest, api.PrincipalsGetResponse]{Run: get}),
 			op.Ask(api.PrincipalsList, op.Query[api.PrincipalsListRequest, api.PrincipalsListResponse]{Run: list}),
 			op.Handle(api.APIKeysCreate, op.Command[api.APIKeysCreateRequest, api.APIKeysCreateResponse]{
 				Prepare: makeKey, Apply: createKey, Finish: showKey,
 			}),
-			op.Handle(api.APIKeysRevoke, op.Command[api.APIKeysRevokeRequest, api.APIKeysRevokeResponse]{Apply: revokeKey}),
+			op.Handle(api.APIKeysRevoke, op.Command[api.APIKeysRevokeRequest, api.APIKeysRevokeResponse]{Apply: revokeKey, Urgent: true}),
 			op.Ask(api.APIKeysList, op.Query[api.APIKeysListRequest, api.APIKeysListResponse]{Run: listKeys}),
 		},
 		Check: check,

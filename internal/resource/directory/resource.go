@@ -17,7 +17,7 @@ func Resource(checks Checks) op.Resource {
 		Name:   "directory",
 		Tables: []table.Info{byName.Info(), byID.Info(), deletions.Info()},
 		Handlers: []op.Handler{
-			op.Handle(api.ResourcesConfigure, op.Command[api.ResourcesConfigureRequest, api.ResourcesConfigureResponse]{Apply: d.configure}),
+			op.Handle(api.ResourcesConfigure, op.Command[api.ResourcesConfigureRequest, api.ResourcesConfigureResponse]{Apply: d.configure, Urgent: true}), // it pauses
 			op.Ask(api.ResourcesGet, op.Query[api.ResourcesGetRequest, api.ResourcesGetResponse]{Run: get}),
 			op.Ask(api.ResourcesList, op.Query[api.ResourcesListRequest, api.ResourcesListResponse]{Run: list}),
 			op.Handle(api.ResourcesDelete, op.Command[api.ResourcesDeleteRequest, api.ResourcesDeleteResponse]{Apply: remove}),
