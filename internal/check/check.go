@@ -64,7 +64,11 @@ func Store(store *kv.Store, progress Progress) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return all(s, registry, id, stepper(store, progress))
+	r, err := all(s, registry, id, stepper(store, progress))
+	if err == nil && progress != nil {
+		progress(r.Rows, r.Rows)
+	}
+	return r, err
 }
 
 // open reads what a store is.
@@ -90,7 +94,7 @@ func stepper(store *kv.Store, progress Progress) func(before int64) func(rows in
 	estimate := kv.RowsEstimate(store)
 	return func(before int64) func(int64) error {
 		return func(rows int64) error {
-			progress(before+rows, max(estimate, before+rows))
+			progress(before+rows, max(estimate, before+rows+1)) // it is not over yet
 			return nil
 		}
 	}
@@ -105,9 +109,6 @@ func all(s *kv.Snapshot, registry *op.Registry, id system.Identity, step func(be
 			return nil, err
 		}
 		r.add(shard, a)
-	}
-	if end := step(0); end != nil {
-		return r, end(r.Rows)
 	}
 	return r, nil
 }
