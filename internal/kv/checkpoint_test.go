@@ -97,10 +97,10 @@ func TestACheckpointUnderLoadIsTheStoreAtOneMoment(t *testing.T) {
 			}
 			s, err := Open(dir, Options{FS: disk, CacheBytes: 1 << 20})
 			must(t, err)
-			e := &entries{t: t, store: s, tx: s.NewTx(), size: 40_000} // so that memtables fill and logs change
+			e := &entries{t: t, store: s, tx: s.NewTx(), size: 5_000} // an entry is then about half a block of the log
 			w := e.writing()
 			last := 0
-			for range 8 {
+			for range 5 {
 				for target := w.durable.Load() + 30; w.durable.Load() < target && !t.Failed(); {
 					<-w.more
 				}
