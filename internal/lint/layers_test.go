@@ -76,6 +76,7 @@ var layers = []layer{
 	{path: "internal/sim/course"},
 	{path: "internal/sim/work"},
 	{path: "internal/sim/kill"},
+	{path: "internal/sim/load"},
 	{path: "internal/sim"},
 	{path: "internal/lint"},
 }
