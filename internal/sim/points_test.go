@@ -29,7 +29,7 @@ func TestAPowerLossAtAnySyncLosesNothingAnsweredAndRepeatsNothing(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &losses{t: t, ctx: ctx, oracle: o, seed: seed, every: uint64(trial.Count(10, 1)), room: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	l := &losses{t: t, ctx: ctx, oracle: o, seed: seed, every: uint64(trial.Count(14, 1)), room: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	l.mem = vfs.NewCrashableMem()
 	l.run = course.Start(kv.Options{FS: disk.Watch(l.mem, l.reached)})
 	err = l.run.Open()
