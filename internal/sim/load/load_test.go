@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"go.uber.org/goleak"
 
 	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
@@ -24,8 +23,6 @@ import (
 	"github.com/keyload/keyload/internal/sim/disk"
 	"github.com/keyload/keyload/internal/sim/trial"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	// syncTime is how much longer a sync takes than this machine's disk.
