@@ -4,6 +4,7 @@
 GO          := $(or $(shell command -v go 2>/dev/null),/usr/local/go/bin/go)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BIN         := bin/keyload
+SUMMARY     := $(CURDIR)/bin/test-long.txt
 
 # The product and its tests are pure Go. (test-long turns CGO on where the race
 # detector needs it.)
@@ -25,10 +26,13 @@ test: lint
 	$(call stage,tests)
 	@$(GO) test -timeout 9m ./...
 
-# Everything else: many more seeds and trials, and the race detector.
+# Everything else: many more seeds and trials, with an account of them, and the
+# race detector.
 test-long: lint
 	$(call stage,long tests)
-	@KEYLOAD_LONG=1 $(GO) test -count=1 -timeout 90m ./...
+	@mkdir -p bin && rm -f $(SUMMARY)
+	@KEYLOAD_LONG=1 KEYLOAD_SUMMARY=$(SUMMARY) $(GO) test -count=1 -timeout 90m ./...; code=$$?; \
+	printf '\n==> what was tried\n'; sort $(SUMMARY); exit $$code
 	$(call stage,race detector)
 	@CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 60m ./...
 

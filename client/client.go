@@ -178,6 +178,6 @@ func transport(t *tls.Config) *http.Transport {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: t, DialContext: dialer.DialContext,
 		MaxIdleConns: idleConnections, MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: idleTime,
-		TLSHandshakeTimeout: dialTime, DisableCompression: true, WriteBufferSize: 32 << 10, ReadBufferSize: 32 << 10,
+		TLSHandshakeTimeout: dialTime, DisableCompression: true, ExpectContinueTimeout: askTime, WriteBufferSize: 32 << 10, ReadBufferSize: 32 << 10,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"time"
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
@@ -21,6 +22,12 @@ const (
 	// maxAnswer bounds the answers that are read: a page has at most 8 MiB of
 	// content.
 	maxAnswer = 64 << 20
+	// askFirstBytes is from which size on a body is sent only when the server wants
+	// it: one that has no room says so before, and then the answer cannot get lost in
+	// a connection that it closes.
+	askFirstBytes = 64 << 10
+	// askTime is how long the server may take to say so.
+	askTime = 5 * time.Second
 )
 
 // plain sends every call as an HTTP request.
@@ -45,6 +52,9 @@ func (p *plain) call(ctx context.Context, r request, resp any) error {
 	req.Header.Set("Accept", cborType)
 	if r.id != "" {
 		req.Header.Set("Idempotency-Key", r.id)
+	}
+	if len(r.body) > askFirstBytes {
+		req.Header.Set("Expect", "100-continue")
 	}
 	answer, err := p.transport.RoundTrip(req)
 	if err != nil {

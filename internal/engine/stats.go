@@ -25,8 +25,8 @@ type Load struct {
 	Parked         int // calls that wait for something to deliver
 }
 
-// Load is what the node holds now.
-func (e *Engine) Load() Load {
+// LoadOf is what a node holds now.
+func LoadOf(e *Engine) Load {
 	l := Load{Parked: e.parked.taken()}
 	l.QueriesRunning, l.QueriesWaiting = e.queries.counts()
 	e.admission.mu.Lock()

@@ -121,7 +121,7 @@ func TestNoMoreCallsAreParkedThanMayBe(t *testing.T) {
 	parked(t, func(p *parking) {
 		p.e.parked.max = 4 // of which the only tenant has half
 		p.fromQueue(2, 1<<20)
-		if l := p.e.Load(); l.Parked != 2 {
+		if l := LoadOf(p.e); l.Parked != 2 {
 			t.Errorf("%d calls are parked", l.Parked)
 		}
 		receive := &api.QueuesReceiveRequest{Lane: api.LaneRef{Queue: "jobs"}, WaitMillis: 20_000}
@@ -132,7 +132,7 @@ func TestNoMoreCallsAreParkedThanMayBe(t *testing.T) {
 		}
 		p.enqueue(3, 10)
 		synctest.Wait()
-		if l := p.e.Load(); l.Parked != 0 {
+		if l := LoadOf(p.e); l.Parked != 0 {
 			t.Errorf("%d calls are parked after all got something", l.Parked)
 		}
 		p.fromQueue(2, 5) // one message is left, and too large for them
@@ -165,7 +165,7 @@ func TestWhenNothingIsAdmittedCommandsAreRefusedAtOnceAndUrgentOnesGoOn(t *testi
 		for i := range limits.AdmittedCommands {
 			p.e.admission.leave(fmt.Sprint(i%2), 1)
 		}
-		if l := p.e.Load(); l != (Load{}) {
+		if l := LoadOf(p.e); l != (Load{}) {
 			t.Errorf("the node holds %+v", l)
 		}
 	})

@@ -75,7 +75,7 @@ func (s *store) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(readyDesc, truth(status.Ready))
-	load := s.engine.Load()
+	load := engine.LoadOf(s.engine)
 	gauge(loadDesc, float64(load.Commands), "commands")
 	gauge(loadDesc, float64(load.Bytes), "bytes")
 	gauge(loadDesc, float64(load.QueriesRunning), "queriesRunning")

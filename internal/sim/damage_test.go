@@ -96,7 +96,8 @@ type damages struct {
 // image carries the course out up to a step and ends the process.
 func (d *damages) image(step int, closed bool) (*image, error) {
 	mem := vfs.NewCrashableMem()
-	r := course.Start(kv.Options{FS: mem})
+	fs := disk.Watch(mem, func(disk.Sync) {})
+	r := course.Start(kv.Options{FS: fs})
 	if err := r.Open(); err != nil {
 		return nil, err
 	}
@@ -105,21 +106,7 @@ func (d *damages) image(step int, closed bool) (*image, error) {
 		if err := r.Until(d.ctx, at); err != nil {
 			return nil, err
 		}
-		names, err := mem.List("store")
-		if err != nil {
-			return nil, err
-		}
-		i.log = ""
-		for _, name := range names {
-			if disk.Kind(name) == "log" && name > i.log {
-				i.log = name
-			}
-		}
-		b, err := disk.Content(mem, "store/"+i.log)
-		if err != nil {
-			return nil, err
-		}
-		i.ends[at] = disk.Written(b)
+		i.log, i.ends[at] = fs.Newest()
 	}
 	i.state = r.State()
 	var err error
@@ -146,6 +133,9 @@ func (d *damages) all(i *image, rng *rand.Rand) {
 			d.t.Fatal(err)
 		}
 		size := disk.Written(whole)
+		if name == i.log {
+			size = i.ends[i.state.Next] // one that is used again is longer
+		}
 		d.try(i, name, "gone", 0, whole)
 		n := trial.Count(3, 25)
 		for range min(n, size) {

@@ -41,7 +41,7 @@ func TestAWriteThatFailsStopsTheStoreAndNothingAnsweredIsLost(t *testing.T) {
 			t.Parallel()
 			total := writesOf(t, kind)
 			draw := rand.New(rand.NewPCG(seed, uint64(len(kind))))
-			step := max(1, total/trial.Count(5, total))
+			step := max(1, total/trial.Count(3, total))
 			var trials sync.WaitGroup
 			room := make(chan struct{}, runtime.GOMAXPROCS(0))
 			n := 0

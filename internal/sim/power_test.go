@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/sim/trial"
 )
 
 // A power loss takes what was not synced: any part of it, at any moment, while
@@ -23,14 +23,15 @@ import (
 // command that was not is there wholly or not at all, repeating all of them
 // under their ids gives each one effect, and every message is processed once.
 func TestAPowerLossLosesNothingAnsweredAndRepeatsNothing(t *testing.T) {
-	trials := uint64(6)
-	if os.Getenv("KEYLOAD_LONG") != "" {
-		trials = 200
-	}
-	for seed := range trials {
+	first, trials := trial.Seeds(t, 6, 200)
+	t.Cleanup(func() {
+		trial.Report(t, "power losses", "%d at random with writers and workers, in %d stores", trials*crashes, trials)
+	})
+	for seed := first; seed < first+uint64(trials); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			newHistory(t, seed).run()
+			trial.Replay(t, "./internal/sim", "TestAPowerLossLosesNothingAnsweredAndRepeatsNothing", seed)
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 const (
 	// entryCommands and entryBytes bound one entry.
 	entryCommands = 1024
-	entryBytes    = 16 << 20
+	entryBytes    = 1 << 20
 	// queued bounds each of the two kinds of commands that wait before the apply
 	// goroutine; admission bounds them further.
 	queued = 8192

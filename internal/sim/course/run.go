@@ -37,10 +37,12 @@ type State struct {
 	Memory  Memory
 	Answers []Answer
 	Views   map[int][]string // by step
+	Digests map[Place]string // of every place where a shard stood between two steps
 }
 
 func (s State) clone() State {
-	s.Memory, s.Answers, s.Views = s.Memory.clone(), slices.Clone(s.Answers), maps.Clone(s.Views)
+	s.Memory, s.Answers = s.Memory.clone(), slices.Clone(s.Answers)
+	s.Views, s.Digests = maps.Clone(s.Views), maps.Clone(s.Digests)
 	return s
 }
 
@@ -68,10 +70,16 @@ type Run struct {
 	state State
 }
 
+// Place is a position of a shard's log.
+type Place struct {
+	Shard    uint32
+	Position uint64
+}
+
 // Start is a run at its first step; Resume goes on where another one was. The
 // options name the file system. The store must be opened.
 func Start(options kv.Options) *Run {
-	return Resume(options, State{Now: Began, Memory: Memory{map[string]string{}, map[string]uint64{}}, Views: map[int][]string{}})
+	return Resume(options, State{Now: Began, Memory: Memory{map[string]string{}, map[string]uint64{}}, Views: map[int][]string{}, Digests: map[Place]string{}})
 }
 
 // Resume is a run that stands where another one stood.
@@ -184,11 +192,25 @@ func (r *Run) step(ctx context.Context, at State) error {
 
 // passed moves on to the next step.
 func (r *Run) passed(change func(*State)) {
+	now := r.Digests()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	maps.Copy(r.state.Digests, now)
 	change(&r.state)
 	r.state.Next++
 	r.now.Store(r.state.Now)
+}
+
+// Digests are the digests of all shards where they stand; none of a store that is
+// closed.
+func (r *Run) Digests() map[Place]string {
+	out := map[Place]string{}
+	if r.engine != nil {
+		for _, s := range r.engine.Status().Shards {
+			out[Place{s.Shard, s.Position}] = s.Digest
+		}
+	}
+	return out
 }
 
 // commandID is the id of a step's command: version 7, of the instant of its first

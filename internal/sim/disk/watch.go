@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -14,15 +15,33 @@ type Sync struct {
 }
 
 // Watched is a file system that calls a function before and after every sync of a
-// file or directory, in the goroutine that syncs.
+// file or directory, in the goroutine that syncs, and knows how far files were
+// written: one that is used again is longer.
 type Watched struct {
 	vfs.FS
 	reach func(Sync)
 	syncs atomic.Int64
+
+	mu   sync.Mutex
+	ends map[string]int
 }
 
 // Watch wraps a file system.
-func Watch(fs vfs.FS, reach func(Sync)) *Watched { return &Watched{FS: fs, reach: reach} }
+func Watch(fs vfs.FS, reach func(Sync)) *Watched {
+	return &Watched{FS: fs, reach: reach, ends: map[string]int{}}
+}
+
+// Newest is the log that was begun last, and how far it was written.
+func (w *Watched) Newest() (log string, end int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, n := range w.ends {
+		if Kind(name) == "log" && name > log {
+			log, end = name, n
+		}
+	}
+	return log, end
+}
 
 // Syncs is how many syncs have begun.
 func (w *Watched) Syncs() int { return int(w.syncs.Load()) }
@@ -40,6 +59,9 @@ func (w *Watched) file(name string, f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ends[name] = 0
 	return &watchedFile{f, w, name}, nil
 }
 
@@ -71,6 +93,15 @@ type watchedFile struct {
 	vfs.File
 	fs   *Watched
 	name string
+}
+
+// Write adds to the end.
+func (f *watchedFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	f.fs.ends[f.name] += n
+	return n, err
 }
 
 // Sync and SyncData are told of.
