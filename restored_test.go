@@ -391,3 +391,37 @@ func TestIntakeGoesOnAfterARestoreWhereItIsAllowedAndWhatIsDueStillWaits(t *test
 		t.Error("nothing is delivered after dispatch was resumed")
 	}
 }
+
+func TestCase096PositionsGoOnFromTheCutAndEveryGroupGetsTheNext(t *testing.T) {
+	p := newPast(t)
+	for i := range 97 {
+		_, err := p.db.Commit(ctx, api.PartitionRef{}, keyload.Publish("news", keyload.Event("made", i)))
+		must(t, err)
+	}
+	for _, g := range []api.GroupRef{p.gapped, p.handled} { // both are done with all of it
+		_, err := p.db.SeekGroup(ctx, &api.SubscriptionsSeekRequest{Group: g, ExpectedGeneration: p.generation(g), To: api.SeekNow})
+		must(t, err)
+	}
+	p.restore(0)
+	defer func() { must(t, p.db.Close()) }()
+	_, err := p.db.ResumeDispatch(ctx)
+	must(t, err)
+	next, err := p.db.Commit(ctx, api.PartitionRef{}, keyload.Publish("news", keyload.Event("made", "after")))
+	must(t, err)
+	if next.Results[0].Position != 101 {
+		t.Errorf("the event after the restore is at %d", next.Results[0].Position)
+	}
+	for _, g := range []api.GroupRef{p.gapped, p.handled} {
+		_, err := p.db.ReceiveEvents(ctx, &api.SubscriptionsReceiveRequest{Group: g})
+		if fault.CodeOf(err) != fault.DispatchPaused {
+			t.Errorf("group %s delivers before it was resumed: %v", g.Group, err)
+		}
+		_, err = p.db.ResumeGroup(ctx, g, p.generation(g))
+		must(t, err)
+		got, err := p.db.ReceiveEvents(ctx, &api.SubscriptionsReceiveRequest{Group: g, MaxEvents: 10})
+		must(t, err)
+		if len(got.Deliveries) != 1 || got.Deliveries[0].Event.Position != 101 {
+			t.Errorf("group %s got %+v", g.Group, got.Deliveries)
+		}
+	}
+}

@@ -156,7 +156,7 @@ func stepOfGroup(e *fault.Error, about subject) string {
 		return "pause it: " + about.onGroup("pause", generation...)
 	case "group_generation":
 		return "see where it stands (" + about.onGroup("status") + ") and decide anew"
-	case "group_paused", "group_failed":
+	case "group_paused", "group_failed", "group_restored":
 		return "let it go on: " + about.onGroup("resume", generation...)
 	case "retention_pin":
 		return "see how far the group named above is (" + about.onGroupOf("status", []string{"TOPIC", e.Facts["holder"]}) + "), and let it go on, seek it forward or delete it"
@@ -185,6 +185,12 @@ func stepOfReason(reason string) string {
 		return "create it (keyload create --help), or check its name and --partition"
 	case "command_id_reused":
 		return "keep this id for the request it was made for"
+	case "restored", "intake_refused":
+		return "have an administrator look (keyload admin restore-status) and let the store go on: keyload admin dispatch running"
+	case "dispatch_paused":
+		return "have an administrator let the store go on: keyload admin dispatch running"
+	case "earlier_history":
+		return "look at what is stored, and use a new id for new work"
 	case "receipt_horizon":
 		return "look at what is stored now and decide anew"
 	}

@@ -88,19 +88,19 @@ func Open(cfg Config) (*Engine, error) {
 	e.started = e.clock.now()
 	e.propagate <- struct{}{}
 	e.callers.init()
-	if err := e.open(); err != nil {
+	if err := open(e); err != nil {
 		return nil, OpenFault("this directory", err)
 	}
 	return e, nil
 }
 
-func (e *Engine) open() error {
+func open(e *Engine) error {
 	var err error
 	if e.identity, err = Identify(e.store, e.cfg.Shards, e.clock.millis()); err != nil {
 		return err
 	}
 	if e.identity.Format < system.Format {
-		if err := e.upgrade(); err != nil {
+		if err := upgrade(e); err != nil {
 			return err
 		}
 	}
@@ -242,7 +242,7 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 			Digest: fmt.Sprintf("%016x", st.Digest), LoggedTime: api.Time(st.Time),
 		}
 		var err error
-		if sh.CatalogVersion, err = e.revision(i); err != nil {
+		if sh.CatalogVersion, err = revisionOf(e.store, i); err != nil {
 			e.logger.Error("catalog revision", "shard", i, "error", err.Error())
 		}
 		if st.Err != nil {
@@ -253,9 +253,9 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 	return s
 }
 
-// revision is the catalog revision a shard has, applied entries included.
-func (e *Engine) revision(shard uint16) (uint64, error) {
-	s := e.store.NewSnapshot()
+// revisionOf is the catalog revision a shard has, applied entries included.
+func revisionOf(store *kv.Store, shard uint16) (uint64, error) {
+	s := store.NewSnapshot()
 	defer s.Close()
 	return changes.Revision(s, shard)
 }

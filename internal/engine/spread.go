@@ -34,7 +34,7 @@ func (e spread) run(ctx context.Context) error {
 		return fault.New(fault.UnknownWriteOutcome, "caller_left",
 			"the change is stored, and not known to have reached every shard; repeat it with the same command id")
 	}
-	newest, err := e.revision(system.CatalogShard)
+	newest, err := revisionOf(e.store, system.CatalogShard)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (e spread) run(ctx context.Context) error {
 // bring installs what one shard lacks.
 func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
 	for {
-		has, err := e.revision(shard)
+		has, err := revisionOf(e.store, shard)
 		if err != nil || has >= newest {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 // upgrade makes a store of an older format one of this program's. Before that it
 // keeps a copy as it was, in a directory within the store's: an older program can
 // be started on it, should the upgrade be regretted.
-func (e *Engine) upgrade() error {
+func upgrade(e *Engine) error {
 	old := e.identity.Format
 	kept := fmt.Sprintf("format-%d", old)
 	if !e.cfg.copied {

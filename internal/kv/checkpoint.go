@@ -76,7 +76,7 @@ func (s *Store) Checkpoint(ctx context.Context) (*Checkpoint, error) {
 	if use, err := s.disk.GetDiskUsage(s.dir); err == nil && use.AvailBytes < checkpointRoom {
 		return nil, fmt.Errorf("%w: %d bytes, and %d are wanted", ErrNoRoom, use.AvailBytes, uint64(checkpointRoom))
 	}
-	c, err := s.newCheckpoint()
+	c, err := newCheckpoint(s)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *Store) Checkpoint(ctx context.Context) (*Checkpoint, error) {
 
 // newCheckpoint makes the directory. Names are numbered: only who holds the lock
 // of the store's directory makes any.
-func (s *Store) newCheckpoint() (*Checkpoint, error) {
+func newCheckpoint(s *Store) (*Checkpoint, error) {
 	s.copies.mu.Lock()
 	defer s.copies.mu.Unlock()
 	if s.copies.ended {
@@ -286,7 +286,7 @@ func (k *checkpoints) end() {
 
 // removeCheckpoints removes what a process left that was killed. The directory is
 // locked. What cannot be removed now is tried again by the next Open.
-func (s *Store) removeCheckpoints() {
+func removeCheckpoints(s *Store) {
 	names, err := s.disk.FS.List(s.dir)
 	for _, name := range names {
 		if strings.HasPrefix(name, checkpointPrefix) {

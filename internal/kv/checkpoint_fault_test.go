@@ -192,7 +192,7 @@ func TestACheckpointOfDamagedFilesIsRefused(t *testing.T) {
 			at = int(edits.bytes) / 2
 		}
 		flip(t, mem, name, at)
-		c, err := e.store.newCheckpoint()
+		c, err := newCheckpoint(e.store)
 		e.must(err)
 		if err := c.copy(); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), kind) {
 			t.Errorf("a damaged %s: %v", kind, err)

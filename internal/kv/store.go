@@ -107,7 +107,7 @@ func (s *Store) open(prove func(files vfs.FS, dir, manifest string) error) error
 			return firstError(openError(dir, err), s.unlock())
 		}
 		if !opts.ReadOnly {
-			s.removeCheckpoints()
+			removeCheckpoints(s)
 		}
 	}
 	po := s.pebbleOptions()
