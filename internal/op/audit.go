@@ -95,7 +95,7 @@ func (a *Audit) Run() error {
 	if err := (comparison{a}).compare(); err != nil {
 		return err
 	}
-	return a.rest()
+	return rest(a)
 }
 
 func (a *Audit) checks() error {
@@ -126,7 +126,7 @@ func (a *Audit) Survive(err error) error {
 func (a *Audit) Distrust() { a.broken[a.current] = true }
 
 // rest reads the tables that no check has read.
-func (a *Audit) rest() error {
+func rest(a *Audit) error {
 	for i := range a.resources {
 		a.current = i
 		for _, t := range a.resources[i].Tables {
