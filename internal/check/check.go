@@ -17,6 +17,9 @@ import (
 // maxFindings bounds a report: a store with more is known to be unsound.
 const maxFindings = 1000
 
+// readCache is enough for reading everything once, in order.
+const readCache = 16 << 20
+
 // Report is what a check found and counted.
 type Report struct {
 	Incarnation string           `json:"incarnation"`
@@ -48,7 +51,7 @@ type Progress func(rows, estimate int64)
 // *fault.Error: NotFound, Conflict (reason store_in_use), Corruption,
 // FormatUnsupported; findings are no error.
 func Dir(dir string, progress Progress) (*Report, error) {
-	store, err := kv.Open(dir, kv.Options{ReadOnly: true})
+	store, err := kv.Open(dir, kv.Options{ReadOnly: true, CacheBytes: readCache})
 	if err != nil {
 		return nil, engine.OpenFault(dir, err)
 	}

@@ -87,6 +87,56 @@ func TestCase029_EveryDerivedRowLostIsMadeAnewAndNoGroupMoves(t *testing.T) {
 	}
 }
 
+// Which command finished which message of one instant stands in the rows that are
+// lost, and nowhere else: there are as many of them again, and they list the same.
+func TestFinishedRowsOfOneInstantAreMadeAnewTogether(t *testing.T) {
+	w := newWorld(t)
+	w.make(api.ResourcesConfigureRequest{Name: "jobs", Kind: api.KindQueue, Queue: &api.QueuePolicy{MaxLeaseSeconds: 900}})
+	p := at("main")
+	for i := range 6 {
+		w.commit(p, client.Enqueue("jobs", api.Message{MessageID: fmt.Sprint("m", i), Payload: api.Of(i)}))
+	}
+	d := items(w.receive(p, 6), api.ActionAck)
+	w.complete(p, d[0])
+	w.now++
+	w.complete(p, d[1], d[3])
+	w.complete(p, d[2])
+	w.complete(p, d[4])
+	w.now++
+	w.complete(p, d[5])
+	all := w.rows()
+	var finished []row
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		if k[0] == byte(table.Finished) {
+			finished = append(finished, row{[]byte(k), nil})
+		}
+	}
+	if len(finished) != 5 {
+		t.Fatalf("%d finished rows", len(finished))
+	}
+	for subset := range 1 << len(finished) {
+		var lost []row
+		for i, r := range finished {
+			if subset&(1<<i) != 0 {
+				lost = append(lost, r)
+			}
+		}
+		w.write(lost...)
+		_, err := check.Rebuild(w.store, nil)
+		w.must(err)
+		report, err := check.Store(w.store, nil)
+		w.must(err)
+		if len(report.Findings) != 0 {
+			t.Errorf("without %05b: %+v", subset, report.Findings)
+		}
+		is := w.rows()
+		if several := subset & 0b01110; several&(several-1) == 0 && !maps.Equal(is, all) { // at most one of those that share an instant
+			t.Errorf("without %05b:\n%s", subset, difference(all, is))
+		}
+		w.back(is, all)
+	}
+}
+
 var errDisk = errors.New("no space left on device")
 
 // A repair whose disk fails after some batches leaves those, and another one goes on.

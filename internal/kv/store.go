@@ -181,12 +181,16 @@ func (s *Store) pebbleOptions() *pebble.Options {
 	if cache == 0 {
 		cache = 64 << 20
 	}
+	room := int64((memTables + 1) * memTableBytes)
+	if s.opts.ReadOnly { // nothing is written that could wait
+		room = 0
+	}
 	o := &pebble.Options{
 		FS:   &s.disk,
 		Lock: s.lock,
 		// Pebble takes the memory of memtables, waiting and spare ones included, out
 		// of the cache it is given: without this room there would be no cache at all.
-		Cache:                       pebble.NewCache(cache + (memTables+1)*memTableBytes),
+		Cache:                       pebble.NewCache(cache + room),
 		FormatMajorVersion:          pebble.FormatNewest,
 		ReadOnly:                    s.opts.ReadOnly,
 		ErrorIfNotExists:            s.opts.MustExist || s.opts.ReadOnly,

@@ -48,7 +48,7 @@ type auditor struct {
 }
 
 func (x *auditor) receipt(k receiptKey, r *receipt) error {
-	where := fmt.Sprintf("receipt of command %x", k.ID)
+	where := func() string { return fmt.Sprintf("receipt of command %x", k.ID) }
 	x.stored++
 	due := r.At + keepMillis
 	if k.Hour == noHour {
@@ -60,36 +60,41 @@ func (x *auditor) receipt(k receiptKey, r *receipt) error {
 		x.first = due
 	}
 	if hour := hourOf(k.ID); hour != k.Hour {
-		x.Report("receipt", where, "it stands at hour %d, its command id is of hour %d", k.Hour, hour)
+		x.Report("receipt", where(), "it stands at hour %d, its command id is of hour %d", k.Hour, hour)
 	}
 	switch {
 	case r.Position == 0 || r.Position > x.head.Position || r.Epoch == 0 || r.Epoch > x.head.Epoch:
-		x.Report("receipt", where, "it names position %d of epoch %d; the shard is at %d of %d", r.Position, r.Epoch, x.head.Position, x.head.Epoch)
+		x.Report("receipt", where(), "it names position %d of epoch %d; the shard is at %d of %d", r.Position, r.Epoch, x.head.Position, x.head.Epoch)
 	case !x.positions.add(r.Position):
-		x.Report("receipt", where, "another command was applied at position %d", r.Position)
+		x.Report("receipt", where(), "another command was applied at position %d", r.Position)
 	}
-	x.Past(where, "its command", r.At)
+	if x.Future(r.At) {
+		x.Past(where(), "its command", r.At)
+	}
 	if !x.callers[k.Principal] {
-		x.Report("receipt", where, "it is of a caller whom the shard does not know")
+		x.Report("receipt", where(), "it is of a caller whom the shard does not know")
 	}
 	x.place(where, k, r)
 	if err := x.readable(r); err != nil {
-		x.Report("receipt", where, "its outcome cannot be read")
+		x.Report("receipt", where(), "its outcome cannot be read")
 	}
 	return nil
 }
 
 // place: a receipt is in the shard of its partition, and what was carried out has
 // left the partition's name.
-func (x *auditor) place(where string, k receiptKey, r *receipt) {
+func (x *auditor) place(where func() string, k receiptKey, r *receipt) {
 	if k.Partition == [16]byte{} {
-		return // a command of the catalog, or of the store itself
+		if k.Shard != 0 && x.Shards > 0 {
+			x.Report("receipt", where(), "it is of a command of the catalog, in another shard")
+		}
+		return
 	}
 	if x.Shards > 0 && partitions.ShardOf(k.Partition, x.Shards) != k.Shard {
-		x.Report("receipt", where, "its partition belongs to another shard")
+		x.Report("receipt", where(), "its partition belongs to another shard")
 	}
 	if x.Partitions != nil && !r.Rejected && !x.Partitions[k.Partition] {
-		x.Report("receipt", where, "its partition has no name")
+		x.Report("receipt", where(), "its partition has no name")
 	}
 }
 

@@ -78,10 +78,10 @@ func (a *Audit) Derives(d Derived) {
 	if d.Invariant == "" {
 		d.Invariant = "index"
 	}
-	a.declare(d, a.current)
+	declare(a, d, a.current)
 }
 
-func (a *Audit) declare(d Derived, resource int) {
+func declare(a *Audit, d Derived, resource int) {
 	a.read[d.Table.ID] = true
 	a.derived[d.Table.ID] = &derivation{Derived: d, resource: resource}
 	a.order = append(a.order, d.Table.ID)
@@ -116,7 +116,7 @@ func (a *Audit) ImplyRaw(id table.ID, key, value []byte) {
 		if id != table.Due {
 			panic("op: a row is implied of a table that is not declared as derived")
 		}
-		a.declare(Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
+		declare(a, Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
 		d = a.derived[id]
 	}
 	if a.picked != nil {

@@ -27,7 +27,7 @@ type comparison struct{ *Audit }
 // differ from what is implied.
 func (a comparison) compare() error {
 	if a.derived[table.Due] == nil {
-		a.declare(Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
+		declare(a.Audit, Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
 	}
 	for _, id := range a.order {
 		d := a.derived[id]
@@ -42,7 +42,7 @@ func (a comparison) compare() error {
 			return err
 		}
 	}
-	if a.Sound() {
+	if a.sound() {
 		return nil
 	}
 	return a.tell()
@@ -108,12 +108,12 @@ func (a *Audit) handles(kind table.DueKind) int {
 	return -1
 }
 
-// Sound says that every derived table that could be compared is what is implied.
-func (a *Audit) Sound() bool {
+// sound says that every derived table that could be compared is what is implied.
+func (a comparison) sound() bool {
 	for _, id := range a.order {
 		d := a.derived[id]
 		for b := range buckets {
-			if d.implied.at(b) != d.stored.at(b) && (comparison{a}).comparable(d) {
+			if d.implied.at(b) != d.stored.at(b) && a.comparable(d) {
 				return false
 			}
 		}
@@ -214,7 +214,7 @@ func (a comparison) pass(p *picked, fn func(d *Difference) error) error {
 		return err
 	}
 	if again.derived[table.Due] == nil {
-		again.declare(Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
+		declare(again, Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
 	}
 	for _, id := range again.order {
 		d := again.derived[id]

@@ -122,7 +122,10 @@ func (x *auditor) of(f ref, id table.ID, key []byte) *tally {
 // position; runs touch neither each other nor the checkpoint.
 func (x *auditor) window() error {
 	return op.Each(x.Audit, &rows, func(k rowKey, r *row) error {
-		t := x.of(k.Ref, rows.ID, rows.Bytes(k))
+		t := x.groups[k.Ref]
+		if t == nil {
+			t = x.of(k.Ref, rows.ID, rows.Bytes(k))
+		}
 		if t == nil {
 			return nil
 		}
@@ -198,9 +201,10 @@ func (x *auditor) deadLetters() error {
 
 // entry says which index row a place has, and verifies what its state asks for.
 func (x *auditor) entry(t *tally, k rowKey, p place, e *entry) {
-	where, claims := x.where(k.Ref), e.Attempts
-	x.Past(where, "a first delivery", e.IssuedAt)
-	x.Past(where, "a lease", e.First)
+	where, claims := func() string { return x.where(k.Ref) }, e.Attempts
+	if x.Future(e.IssuedAt, e.First) {
+		x.Past(where(), "a first delivery or a lease", max(e.IssuedAt, e.First))
+	}
 	switch e.State {
 	case ready:
 		kind := kindOf(p)
@@ -210,21 +214,21 @@ func (x *auditor) entry(t *tally, k rowKey, p place, e *entry) {
 		op.Imply(x.Audit, &readies, readyKey{k.Ref, p}, &table.None{})
 	case waiting:
 		if e.NotBefore == 0 {
-			x.Report("state", where, "position %d waits for nothing", p.Position)
+			x.Report("state", where(), "position %d waits for nothing", p.Position)
 		}
 		t.wait = leasing.Earlier(t.wait, e.NotBefore)
 		op.Imply(x.Audit, &waits, timeKey{k.Ref, e.NotBefore, p.code()}, &table.None{})
 	case leased:
 		claims--
 		if e.Until == 0 || e.Batch == 0 {
-			x.Report("lease", where, "the lease of position %d has no deadline or number", p.Position)
+			x.Report("lease", where(), "the lease of position %d has no deadline or number", p.Position)
 		}
 		t.due = leasing.Earlier(t.due, e.Until)
 		t.lastBatch = max(t.lastBatch, e.Batch)
 		t.leased.Add(x.listing(e.Until, e.Batch, p.code()))
 	}
 	if claims != e.Failures+e.LeaseLosses || e.State == blocked && e.Attempts != 0 {
-		x.Report("state", where, "position %d was claimed %d times and is %s, with %d failures and %d leases lost", p.Position, e.Attempts, e.State.name(), e.Failures, e.LeaseLosses)
+		x.Report("state", where(), "position %d was claimed %d times and is %s, with %d failures and %d leases lost", p.Position, e.Attempts, e.State.name(), e.Failures, e.LeaseLosses)
 	}
 }
 

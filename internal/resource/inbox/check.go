@@ -27,8 +27,12 @@ func check(a *op.Audit) error {
 		if !wellFormed(k.Owner, k.Input) {
 			a.Report("form", where(&k), "the input is none that its owner has")
 		}
-		a.Applied(where(&k), "its command", v.Position, v.Epoch)
-		a.Past(where(&k), "its processing", v.At)
+		if !a.Reached(v.Position, v.Epoch) {
+			a.Report("position", where(&k), "its command is at position %d of epoch %d; the shard is at %d of %d", v.Position, v.Epoch, a.Position, a.Epoch)
+		}
+		if a.Future(v.At) {
+			a.Past(where(&k), "its processing", v.At)
+		}
 		return nil
 	})
 	if err != nil {

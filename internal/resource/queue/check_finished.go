@@ -225,6 +225,19 @@ func grow(rows []*finishedRow, left unlisted, t *tally) []*finishedRow {
 			r.ids = append(r.ids, id)
 		}
 	}
+	return split(rows, missing)
+}
+
+// split takes rows apart that were made anew, until there are as many as the head
+// counts: which command finished which of the messages of one instant is lost.
+func split(rows []*finishedRow, missing int) []*finishedRow {
+	for i := 0; i < len(rows) && missing > 0; i++ {
+		for r := rows[i]; r.seq == 0 && len(r.ids) > 1 && missing > 0; missing-- {
+			last := len(r.ids) - 1
+			rows = append(rows, &finishedRow{fate: r.fate, ids: []string{r.ids[last]}})
+			r.ids = r.ids[:last]
+		}
+	}
 	return rows
 }
 

@@ -72,7 +72,7 @@ func (a *auditor) imply(k messageKey, m *message, t *tally) {
 
 // consistent: a message has what its state asks for, and nothing of another.
 func consistent(a *auditor, k messageKey, m *message) {
-	where := a.where(k.Owner, k.ID)
+	where := func() string { return a.where(k.Owner, k.ID) }
 	waits := m.State.waits()
 	switch {
 	case (m.NotBefore != 0) != (m.State == scheduled),
@@ -80,15 +80,15 @@ func consistent(a *auditor, k messageKey, m *message) {
 		(m.FinishedAt != 0) != (!waits && m.State != leased),
 		m.Seq == 0, m.StateVersion == 0, m.Generation != m.Redrives+1,
 		m.ContentBytes < m.PayloadBytes, m.Charge < m.ContentBytes:
-		a.Report("state", where, "the message has fields that a %s one cannot have, or lacks one", m.State.name())
+		a.Report("state", where(), "the message has fields that a %s one cannot have, or lacks one", m.State.name())
 	case m.State != cancelled && m.Attempts != m.Failures+m.LeaseLosses+underWay(m.State):
-		a.Report("state", where, "the message was claimed %d times and is %s, with %d failures and %d leases lost", m.Attempts, m.State.name(), m.Failures, m.LeaseLosses)
+		a.Report("state", where(), "the message was claimed %d times and is %s, with %d failures and %d leases lost", m.Attempts, m.State.name(), m.Failures, m.LeaseLosses)
 	case m.State == leased && (m.Lease.Until == 0 || m.Lease.Batch == 0 || m.Lease.Batch != m.LeaseVersion || m.Lease.Index >= maxLeased || m.Lease.Size > maxLeased):
-		a.Report("lease", where, "the lease has no deadline, batch or version")
+		a.Report("lease", where(), "the lease has no deadline, batch or version")
 	}
-	a.Past(where, "its enqueueing", m.EnqueuedAt)
-	a.Past(where, "its end", m.FinishedAt)
-	a.Past(where, "its lease", m.Lease.First)
+	if a.Future(m.EnqueuedAt, m.FinishedAt, m.Lease.First) {
+		a.Past(where(), "its enqueueing, end or lease", max(m.EnqueuedAt, m.FinishedAt, m.Lease.First))
+	}
 }
 
 // underWay is how many claims have not failed.

@@ -112,21 +112,23 @@ func (x *auditor) events() error {
 		if t == nil {
 			return nil
 		}
-		where, h := name(k.Source), &t.head
+		where, h := func() string { return name(k.Source) }, &t.head
 		if k.Position != t.want {
-			x.Report(sourceEvents, where, "position %d follows where %d should", k.Position, t.want)
+			x.Report(sourceEvents, where(), "position %d follows where %d should", k.Position, t.want)
 		}
 		if k.Position <= h.Cut && k.Position == h.Removed+1 {
 			t.size = e.Before // nothing else says what is gone before a cut row
 		}
 		if e.Before != t.size || (k.Position == h.First() && e.Before != h.CutBytes) {
-			x.Report(sourceEvents, where, "position %d says %d bytes before it, counted %d, the head says %d before position %d",
+			x.Report(sourceEvents, where(), "position %d says %d bytes before it, counted %d, the head says %d before position %d",
 				k.Position, e.Before, t.size, h.CutBytes, h.First())
 		}
 		if e.PublishedAt < t.when {
-			x.Report(sourceEvents, where, "position %d was published before the one before it", k.Position)
+			x.Report(sourceEvents, where(), "position %d was published before the one before it", k.Position)
 		}
-		x.Past(where, "a publication", e.PublishedAt)
+		if x.Future(e.PublishedAt) {
+			x.Past(where(), "a publication", e.PublishedAt)
+		}
 		if k.Position == h.First() {
 			t.first = stamp{e.Before, e.PublishedAt}
 		}
@@ -143,6 +145,9 @@ func (x *auditor) compare() error {
 	for _, t := range x.order {
 		x.marks(t)
 		k, h := t.key, &t.head
+		if h.Cut == h.Tail && h.CutBytes != h.TailBytes {
+			x.Report(sourceEvents, name(k), "no event is retained, and they take %d bytes", h.Bytes())
+		}
 		if t.want != h.Tail+1 {
 			x.Report(sourceEvents, name(k), "the last event is at %d, the head says %d", t.want-1, h.Tail)
 		}

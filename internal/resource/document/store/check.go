@@ -64,8 +64,10 @@ func (x *checker) document(k documentKey, d *Document) error {
 		x.leave()
 		x.owner = k.Owner
 	}
-	where := x.OwnerName(k.Owner)
-	x.Past(where, "the last change of a document", d.UpdatedAt)
+	where := func() string { return x.OwnerName(k.Owner) }
+	if x.Future(d.UpdatedAt) {
+		x.Past(where(), "the last change of a document", d.UpdatedAt)
+	}
 	if d.Deleted {
 		x.seen.Tombstones++
 		op.Imply(x.Audit, &tombstones, tombstoneKey{k.Owner, d.UpdatedAt, k.ID}, &table.None{})
@@ -74,7 +76,7 @@ func (x *checker) document(k documentKey, d *Document) error {
 	x.seen.Documents++
 	x.seen.Bytes += uint64(len(d.Body))
 	if compact, err := jsontree.Compact(d.Body); err != nil || !bytes.Equal(compact, d.Body) {
-		x.Report(documentBody, where, "a document is not one JSON value without white space")
+		x.Report(documentBody, where(), "a document is not one JSON value without white space")
 	}
 	c, err := x.collection(k.Owner)
 	if err != nil || c == nil {
@@ -83,7 +85,7 @@ func (x *checker) document(k documentKey, d *Document) error {
 	list, err := c.entriesOf(k.ID, d)
 	if err != nil {
 		x.Distrust() // its entries are not known
-		x.Report(documentEntries, where, "a document cannot be read")
+		x.Report(documentEntries, where(), "a document cannot be read")
 		return nil
 	}
 	for i := range list {
