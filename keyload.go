@@ -3,6 +3,7 @@ package keyload
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"reflect"
 	"time"
@@ -10,8 +11,11 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/client"
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/backup"
+	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/tenure"
 )
 
@@ -44,6 +48,7 @@ type DB struct {
 	store  *kv.Store
 	engine *engine.Engine
 	due    *tenure.Service
+	backup *backup.Maker
 }
 
 // Open opens the store in a directory, making both when they do not exist. At
@@ -74,6 +79,7 @@ const maxShards = 64
 func OpenStore(store *kv.Store, o Options) (*DB, error) {
 	e, err := engine.Open(engine.Config{
 		Store: store, Shards: uint16(o.Shards), Durability: o.Durability, Now: o.Clock, Version: Version, Logger: o.Logger,
+		Handlers: []op.Handler{check.Handler()},
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -82,7 +88,7 @@ func OpenStore(store *kv.Store, o Options) (*DB, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	db := &DB{store: store, engine: e, due: tenure.Start(e, logger)}
+	db := &DB{store: store, engine: e, due: tenure.Start(e, logger), backup: backup.New(e, Version)}
 	db.Session = newSession(e, e.Root())
 	return db, nil
 }
@@ -92,6 +98,23 @@ func OpenStore(store *kv.Store, o Options) (*DB, error) {
 func (db *DB) As(tenant, principal string) Session {
 	return newSession(db.engine, db.engine.As(tenant, principal))
 }
+
+// Backup writes a backup of the whole store as it is at one moment within the
+// call, and answers its id, which stands for all of it: note it. Writes go on
+// meanwhile. "keyload restore" makes a store of what was written; after an error
+// it is no backup. It holds all data and the hashes of all keys. Errors: Conflict
+// (reason backup_running), Corruption, ResourceExhausted (reason no_room),
+// OwnershipLost, Cancelled, RecoveryRequired.
+func (db *DB) Backup(ctx context.Context, w io.Writer) (id string, err error) {
+	b, err := db.backup.Create(ctx, w, nil)
+	if err != nil {
+		return "", err
+	}
+	return b.ID, nil
+}
+
+// Backups makes the backups of the store, for gateways inside this module.
+func (db *DB) Backups() *backup.Maker { return db.backup }
 
 // Engine is the door of the store, for gateways inside this module.
 func (db *DB) Engine() *engine.Engine { return db.engine }

@@ -41,6 +41,9 @@ type Operation struct {
 	Capability Capability
 	// Summary is one line; Doc is a paragraph on what can be observed.
 	Summary, Doc string
+	// Long queries may take minutes: they have no deadline and end when their caller
+	// leaves, or the node stops.
+	Long bool
 	// Destructive operations remove data or refuse work that was possible.
 	Destructive bool
 	// Request and Response are struct types, set by Define.

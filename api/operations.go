@@ -46,5 +46,8 @@ func Operations() []*Operation {
 		CommandsInbox.Operation,
 		SubscriptionsDeadLettersRedrive.Operation,
 		SubscriptionsDeadLettersDiscard.Operation,
+		AdminDispatch.Operation,
+		AdminRestoreStatus.Operation,
+		AdminCheck.Operation,
 	}
 }

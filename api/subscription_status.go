@@ -49,7 +49,7 @@ type SubscriptionsStatusResponse struct {
 	Counts           GroupCounts       `json:"counts" cbor:"4,keyasint" doc:"positions per state"`
 	Window           []WindowRow       `json:"window" cbor:"5,keyasint" doc:"the first rows of the window, lowest position first"`
 	OldestUnfinished *WindowRow        `json:"oldestUnfinished,omitzero" cbor:"6,keyasint,omitempty" doc:"the position that holds the checkpoint back"`
-	Reason           EmptyReason       `json:"reason,omitzero" cbor:"7,keyasint,omitempty" enum:"empty,scheduled,inFlightLimit,keyBlocked,windowFull,parkedHead,paused,dataPrincipal" doc:"why a receive would claim nothing now; absent when it would look for something"`
+	Reason           EmptyReason       `json:"reason,omitzero" cbor:"7,keyasint,omitempty" enum:"empty,scheduled,inFlightLimit,keyBlocked,windowFull,parkedHead,paused,dispatchPaused,dataPrincipal" doc:"why a receive would claim nothing now; absent when it would look for something"`
 	BlockedBy        uint64            `json:"blockedBy,omitzero" cbor:"8,keyasint,omitempty" doc:"the lowest unfinished position, when the window is full"`
 	NextDueAt        Time              `json:"nextDueAt,omitzero" cbor:"9,keyasint,omitempty" doc:"when the next retry or lease is due"`
 	PinnedBytes      int64             `json:"pinnedBytes" cbor:"10,keyasint" doc:"stored bytes of the retained events above the checkpoint"`
@@ -60,8 +60,10 @@ type SubscriptionsStatusResponse struct {
 
 // Why a group delivers nothing to anybody; a receive is refused then.
 const (
-	ReasonPaused        EmptyReason = "paused"        // the group or its source is paused
-	ReasonDataPrincipal EmptyReason = "dataPrincipal" // the data principal is gone, or may not read the source
+	ReasonPaused EmptyReason = "paused" // the group or its source is paused
+	// ReasonDispatchPaused says that the whole store is paused.
+	ReasonDispatchPaused EmptyReason = "dispatchPaused"
+	ReasonDataPrincipal  EmptyReason = "dataPrincipal" // the data principal is gone, or may not read the source
 )
 
 // TargetPartition is the source's partition.

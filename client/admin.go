@@ -68,7 +68,29 @@ func (a Admin) ListAPIKeys(ctx context.Context, req *api.APIKeysListRequest) (*a
 	return api.Call(ctx, a.doer, api.APIKeysList, req)
 }
 
+// Check verifies one shard of the store; shard 0 is that of the catalog. The answer
+// says how many there are.
+func (a Admin) Check(ctx context.Context, shard int64) (*api.AdminCheckResponse, error) {
+	return api.Call(ctx, a.doer, api.AdminCheck, &api.AdminCheckRequest{Shard: shard})
+}
+
 // Status reads the state of the node and its shards.
 func (a Admin) Status(ctx context.Context) (*api.AdminStatusResponse, error) {
 	return api.Call(ctx, a.doer, api.AdminStatus, &api.AdminStatusRequest{})
+}
+
+// PauseDispatch stops every delivery of the store, and with refuseIntake what
+// comes in too; ResumeDispatch lets it deliver. Administrators only.
+func (a Admin) PauseDispatch(ctx context.Context, refuseIntake bool, reason string) (*api.AdminDispatchResponse, error) {
+	return api.Call(ctx, a.doer, api.AdminDispatch, &api.AdminDispatchRequest{State: api.DispatchPaused, RefuseIntake: refuseIntake, Reason: reason})
+}
+
+// ResumeDispatch lets the store deliver again, and lets go what is due.
+func (a Admin) ResumeDispatch(ctx context.Context) (*api.AdminDispatchResponse, error) {
+	return api.Call(ctx, a.doer, api.AdminDispatch, &api.AdminDispatchRequest{State: api.DispatchRunning})
+}
+
+// RestoreStatus lists what waits for a person after a restore.
+func (a Admin) RestoreStatus(ctx context.Context) (*api.AdminRestoreStatusResponse, error) {
+	return api.Call(ctx, a.doer, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{})
 }

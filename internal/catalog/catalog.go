@@ -6,9 +6,11 @@ import (
 	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/resource/batch"
 	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/document"
 	"github.com/keyload/keyload/internal/resource/group"
 	"github.com/keyload/keyload/internal/resource/inbox"
+	"github.com/keyload/keyload/internal/resource/lineage"
 	"github.com/keyload/keyload/internal/resource/partitions"
 	"github.com/keyload/keyload/internal/resource/queue"
 	"github.com/keyload/keyload/internal/resource/source"
@@ -20,11 +22,13 @@ import (
 // Resources lists every resource package, lowest first.
 func Resources() []op.Resource {
 	return []op.Resource{
-		{Name: "partitions", Tables: partitions.Tables()},
+		partitions.Resource(),
+		lineage.Resource(),
 		access.Resource(),
 		directory.Resource(directory.Checks{
 			api.KindCollection: func(r *api.Resource) error { return document.CheckPolicy(r.Collection) },
 		}),
+		dispatch.Resource(),
 		document.Resource(),
 		source.Resource(),
 		stream.Resource(),

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -11,10 +10,8 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
-	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/system"
-	"github.com/keyload/keyload/internal/table"
 )
 
 // maxFindings bounds a report: a store with more is known to be unsound.
@@ -29,10 +26,23 @@ type Report struct {
 	Bytes       int64            `json:"bytes"`
 	Counts      map[string]int64 `json:"counts"`
 	Findings    []op.Finding     `json:"findings"`
+	// More is how many findings there are beyond those listed.
+	More int64 `json:"more,omitempty"`
 }
 
-// Progress is told how many shards are done.
-type Progress func(done, total int)
+// Repairable says that there are findings, and a repair of the indexes ends all of
+// them.
+func (r *Report) Repairable() bool {
+	for _, f := range r.Findings {
+		if !f.Derived {
+			return false
+		}
+	}
+	return len(r.Findings) > 0
+}
+
+// Progress is told how many rows were read, of about how many.
+type Progress func(rows, estimate int64)
 
 // Dir checks the store in a directory that no process has open. Errors are
 // *fault.Error: NotFound, Conflict (reason store_in_use), Corruption,
@@ -50,96 +60,88 @@ func Dir(dir string, progress Progress) (*Report, error) {
 func Store(store *kv.Store, progress Progress) (*Report, error) {
 	s := store.NewSnapshot()
 	defer s.Close()
-	id, ok, err := system.ReadIdentity(s)
-	switch {
-	case err != nil:
-		return nil, damaged(err)
-	case !ok:
-		return nil, fault.New(fault.Corruption, "no_identity", "the directory holds a database without the identity of a store")
-	case id.Format > system.Format:
-		return nil, fault.New(fault.FormatUnsupported, "newer_format", "the store has format %d; this program knows formats up to %d", id.Format, system.Format)
-	}
-	registry, err := engine.Registry(api.DurableDisk)
+	id, registry, err := open(s)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{
+	r, err := all(s, registry, id, stepper(store, progress))
+	if err == nil && progress != nil {
+		progress(r.Rows, r.Rows)
+	}
+	return r, err
+}
+
+// open reads what a store is.
+func open(s *kv.Snapshot) (system.Identity, *op.Registry, error) {
+	id, ok, err := system.ReadIdentity(s)
+	switch {
+	case err != nil:
+		return id, nil, damaged(err)
+	case !ok:
+		return id, nil, fault.New(fault.Corruption, "no_identity", "the directory holds a database without the identity of a store")
+	case id.Format > system.Format:
+		return id, nil, fault.New(fault.FormatUnsupported, "newer_format", "the store has format %d; this program knows formats up to %d", id.Format, system.Format)
+	}
+	registry, err := engine.Registry(api.DurableDisk)
+	return id, registry, err
+}
+
+// stepper turns the rows of one shard after another into progress.
+func stepper(store *kv.Store, progress Progress) func(before int64) func(rows int64) error {
+	if progress == nil {
+		return func(int64) func(int64) error { return nil }
+	}
+	estimate := kv.RowsEstimate(store)
+	return func(before int64) func(int64) error {
+		return func(rows int64) error {
+			progress(before+rows, max(estimate, before+rows+1)) // it is not over yet
+			return nil
+		}
+	}
+}
+
+// all checks every shard.
+func all(s *kv.Snapshot, registry *op.Registry, id system.Identity, step func(before int64) func(int64) error) (*Report, error) {
+	r := newReport(id)
+	for shard := uint16(0); shard <= id.Shards; shard++ {
+		a, err := audit(s, registry, id, shard, step(r.Rows))
+		if err != nil {
+			return nil, err
+		}
+		r.add(shard, a)
+	}
+	return r, nil
+}
+
+func newReport(id system.Identity) *Report {
+	return &Report{
 		Incarnation: uuid.UUID(id.Incarnation).String(), Format: id.Format, Shards: int(id.Shards),
 		Counts: map[string]int64{}, Findings: []op.Finding{},
 	}
-	if err := r.walk(s, registry, id.Shards); err != nil {
-		return nil, damaged(err)
+}
+
+// add takes over what the audit of a shard came to.
+func (r *Report) add(shard uint16, a *op.Audit) {
+	r.Rows, r.Bytes, r.More = r.Rows+a.Rows, r.Bytes+a.Bytes, r.More+a.Left
+	for name, n := range a.Counts { // sums: their order means nothing
+		r.Counts[name] += n
 	}
-	for shard := uint16(0); shard <= id.Shards; shard++ {
-		if err := r.shard(s, registry, id, shard); err != nil {
-			return nil, damaged(err)
+	for _, f := range a.Findings {
+		if len(r.Findings) == maxFindings {
+			r.More++
+			continue
 		}
-		if progress != nil {
-			progress(int(shard)+1, int(id.Shards)+1)
-		}
+		f.Where = fmt.Sprintf("shard %d: %s", shard, f.Where)
+		r.Findings = append(r.Findings, f)
 	}
-	if len(r.Findings) > maxFindings {
-		r.Findings = r.Findings[:maxFindings]
-	}
-	return r, nil
 }
 
 func damaged(err error) error {
 	if fault.From(err) != nil {
 		return err
 	}
-	return fault.New(fault.Corruption, "damaged_bytes", "stored bytes are damaged: %v", err)
-}
-
-// walk reads every row, which verifies every block's checksum, and finds rows
-// that belong to no table or no shard.
-func (r *Report) walk(s *kv.Snapshot, registry *op.Registry, shards uint16) error {
-	known := map[table.ID]string{}
-	for _, res := range registry.Resources() {
-		for _, t := range res.Tables {
-			known[t.ID] = t.Name
-		}
-	}
-	return s.Scan(nil, nil, false, func(key, value []byte) (bool, error) {
-		r.Rows++
-		r.Bytes += int64(len(key) + len(value))
-		id := table.ID(key[0])
-		switch {
-		case known[id] == "":
-			r.find("table", fmt.Sprintf("%x", key), "the row belongs to no table of this program")
-		case id != table.StoreInfo && (len(key) < 3 || binary.BigEndian.Uint16(key[1:]) > shards):
-			r.find("shard", fmt.Sprintf("%x", key), "the row belongs to no shard of this store")
-		}
-		return len(r.Findings) < maxFindings, nil
-	})
-}
-
-func (r *Report) find(invariant, where, text string) {
-	r.Findings = append(r.Findings, op.Finding{Invariant: invariant, Where: where, Text: text})
-}
-
-func (r *Report) shard(s *kv.Snapshot, registry *op.Registry, id system.Identity, shard uint16) error {
-	head, err := machine.StoredHead(s, shard)
-	if err != nil {
+	if !errors.Is(err, kv.ErrCorrupt) {
 		return err
 	}
-	a := &op.Audit{
-		Scope: op.Scope{
-			R: s, Now: head.Time, Space: table.Space{Shard: shard}, Incarnation: id.Incarnation, Registry: registry,
-		},
-		Counts: r.Counts,
-	}
-	for _, res := range registry.Resources() {
-		if res.Check == nil {
-			continue
-		}
-		if err := res.Check(a); err != nil {
-			return fmt.Errorf("%s, shard %d: %w", res.Name, shard, err)
-		}
-	}
-	for _, f := range a.Findings {
-		f.Where = fmt.Sprintf("shard %d: %s", shard, f.Where)
-		r.Findings = append(r.Findings, f)
-	}
-	return nil
+	return fault.New(fault.Corruption, "damaged_bytes", "stored bytes are damaged: %v", err)
 }

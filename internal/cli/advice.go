@@ -90,6 +90,9 @@ func step(e *fault.Error, about subject) string {
 	if s := stepOfReason(e.Reason); s != "" {
 		return s
 	}
+	if s := stepOfBackup(e.Reason); s != "" {
+		return s
+	}
 	switch e.Code {
 	case fault.Validation:
 		return "correct what is named above"
@@ -156,7 +159,7 @@ func stepOfGroup(e *fault.Error, about subject) string {
 		return "pause it: " + about.onGroup("pause", generation...)
 	case "group_generation":
 		return "see where it stands (" + about.onGroup("status") + ") and decide anew"
-	case "group_paused", "group_failed":
+	case "group_paused", "group_failed", "group_restored":
 		return "let it go on: " + about.onGroup("resume", generation...)
 	case "retention_pin":
 		return "see how far the group named above is (" + about.onGroupOf("status", []string{"TOPIC", e.Facts["holder"]}) + "), and let it go on, seek it forward or delete it"
@@ -185,8 +188,45 @@ func stepOfReason(reason string) string {
 		return "create it (keyload create --help), or check its name and --partition"
 	case "command_id_reused":
 		return "keep this id for the request it was made for"
+	case "restored", "intake_refused":
+		return "have an administrator look (keyload admin restore-status) and let the store go on: keyload admin dispatch running"
+	case "dispatch_paused":
+		return "have an administrator let the store go on: keyload admin dispatch running"
+	case "earlier_history":
+		return "look at what is stored, and use a new id for new work"
 	case "receipt_horizon":
 		return "look at what is stored now and decide anew"
+	}
+	return ""
+}
+
+// stepOfBackup is for what stands in the way of a backup or a restore.
+func stepOfBackup(reason string) string {
+	switch reason {
+	case "backup_running":
+		return "wait until it is done"
+	case "backup_exists":
+		return "give another name, or a directory: then it gets a name of its own"
+	case "no_backup":
+		return "check the location (keyload backup list DIR)"
+	case "no_place":
+		return "make it first"
+	case "other_backup":
+		return "see that the location and the id belong together (keyload backup inspect FROM)"
+	case "damaged_backup", "not_a_backup", "unsound_backup":
+		return "use another backup, and keep this one"
+	case "no_room":
+		return "make room on the disk"
+	case "newer_backup":
+		return "use a newer keyload"
+	case "backup_incomplete":
+		return "see the server's log"
+	case "not_administrator":
+		return "use the key of an administrator"
+	case "directory_unusable":
+		return "make the directory above it, or give another one"
+	case "restore_unfinished":
+		return "restore into it again (keyload restore FROM DIR), or remove the directory"
 	}
 	return ""
 }

@@ -5,6 +5,9 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/check"
@@ -14,33 +17,107 @@ import (
 const shownFindings = 20
 
 type checkCmd struct {
-	Store string `arg:"" optional:"" type:"path" name:"dir" help:"directory of the store; no process may have it open"`
+	Store  string `arg:"" optional:"" name:"dir-or-url" help:"directory of a store that no process has open, or URL of a server"`
+	Repair bool   `name:"repair-indexes" help:"make rows that follow from others (index entries, due rows, copies of the catalog) what these imply; never touches anything else. For a directory only"`
 }
 
-// Help is the example.
+// Help says what is read and changed, and how a script tells.
 func (*checkCmd) Help() string {
-	return "Reads everything and changes nothing. Exits with 14 when something is wrong. For example:\n\n    keyload check data"
+	return `Reads every row and verifies every rule between them. Changes nothing, unless --repair-indexes is given. ` +
+		`A directory is read at once; no process may have it open. A server is read shard by shard while it goes on, which needs an administrator's key. ` +
+		`Exits with 14 when something is wrong, and says where. For example:
+
+    keyload check data
+    keyload check http://127.0.0.1:7600
+    keyload check data --repair-indexes
+
+What only indexes say is safe to make anew, and a repair that was interrupted can be run again. ` +
+		`What else is wrong is left as it is: restore a backup, or keep a copy of the directory and ask for help.`
 }
 
 // Run checks the store.
 func (c *checkCmd) Run(s *session) error {
-	dir := c.Store
-	if dir == "" {
-		dir = s.Dir
+	dir, url := c.Store, ""
+	if strings.HasPrefix(dir, "http://") || strings.HasPrefix(dir, "https://") {
+		dir, url = "", dir
 	}
-	if dir == "" {
-		return &badUsage{text: "name the directory of the store"}
+	switch {
+	case dir != "":
+		dir = kong.ExpandPath(dir)
+	case url != "" && s.Dir != "":
+		return &badUsage{text: "name a directory or a server, not both"}
+	case url == "":
+		if dir = s.Dir; dir == "" {
+			url = s.URL
+		}
 	}
-	report, err := check.Dir(dir, s.progress("shards checked"))
+	switch {
+	case dir == "" && url == "":
+		return &badUsage{text: "name the directory of the store, or the URL of a server"}
+	case url != "" && c.Repair:
+		return &badUsage{text: "--repair-indexes is for a directory: stop the server and name its directory"}
+	case c.Repair:
+		return c.repair(s, dir)
+	}
+	var report *check.Report
+	var err error
+	subject := dir
+	if url != "" {
+		subject = url
+		report, err = c.remote(s, url)
+	} else {
+		report, err = check.Dir(dir, s.progress("rows read"))
+	}
 	if err != nil {
 		return err
 	}
 	if s.JSON {
 		err = s.showJSON(report)
 	} else {
-		err = showReport(s.streams.Out, dir, report)
+		err = showReport(s.streams.Out, s.name, subject, report, url == "")
 	}
-	if err == nil && len(report.Findings) > 0 {
+	return unsound(report, err)
+}
+
+// remote checks a server.
+func (c *checkCmd) remote(s *session, url string) (*check.Report, error) {
+	s.Dir, s.URL = "", url
+	d, closeClient, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	report, err := check.Remote(s.ctx, d, s.progress("shards checked"))
+	if closeErr := closeClient(); err == nil {
+		err = closeErr
+	}
+	return report, err
+}
+
+// repair rebuilds what follows from other rows.
+func (c *checkCmd) repair(s *session, dir string) error {
+	out, err := check.Repair(dir, s.progress("rows read"))
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return unsound(&out.Report, s.showJSON(out))
+	}
+	text := ""
+	for _, t := range out.Tables {
+		text += fmt.Sprintf("repaired %-16s %d rows added, %d removed, %d replaced\n", t.Table, t.Added, t.Removed, t.Replaced)
+	}
+	if len(out.Tables) == 0 {
+		text = "nothing to repair: no row was written\n"
+	}
+	if _, err = io.WriteString(s.streams.Out, text); err == nil {
+		err = showReport(s.streams.Out, s.name, dir, &out.Report, false)
+	}
+	return unsound(&out.Report, err)
+}
+
+// unsound makes findings the exit code.
+func unsound(r *check.Report, err error) error {
+	if err == nil && len(r.Findings) > 0 {
 		err = &refused{fault.Corruption}
 	}
 	return err
@@ -48,11 +125,11 @@ func (c *checkCmd) Run(s *session) error {
 
 // progress writes how far long work is where a person sees it, and keeps to one
 // line; nothing elsewhere.
-func (s *session) progress(what string) func(done, total int) {
+func (s *session) progress(what string) func(done, total int64) {
 	if !s.streams.Terminal || s.JSON {
 		return nil
 	}
-	return func(done, total int) {
+	return func(done, total int64) {
 		end := ""
 		if done == total {
 			end = "\n"
@@ -62,21 +139,24 @@ func (s *session) progress(what string) func(done, total int) {
 }
 
 // showReport writes what was counted, then what is wrong.
-func showReport(w io.Writer, dir string, r *check.Report) error {
+func showReport(w io.Writer, name typedName, subject string, r *check.Report, mayRepair bool) error {
 	out := fmt.Sprintf("%s, incarnation %s, format %d, %d shards: %d rows, %d bytes\n",
-		dir, r.Incarnation, r.Format, r.Shards, r.Rows, r.Bytes)
+		subject, r.Incarnation, r.Format, r.Shards, r.Rows, r.Bytes)
 	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
 		out += fmt.Sprintf("  %-24s %d\n", name, r.Counts[name])
 	}
 	for i, f := range r.Findings {
 		if i == shownFindings {
-			out += fmt.Sprintf("and %d more; --json lists them\n", len(r.Findings)-i)
+			out += fmt.Sprintf("and %d more; --json lists them\n", int64(len(r.Findings)-i)+r.More)
 			break
 		}
 		out += fmt.Sprintf("WRONG %s, %s: %s\n", f.Invariant, f.Where, f.Text)
 	}
-	if len(r.Findings) == 0 {
+	switch {
+	case len(r.Findings) == 0:
 		out += "sound: every rule holds\n"
+	case mayRepair && r.Repairable():
+		out += "only rows that follow from others are wrong; make them anew with: " + name.command("check", subject, "--repair-indexes") + "\n"
 	}
 	_, err := io.WriteString(w, out)
 	return err

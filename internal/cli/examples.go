@@ -60,6 +60,12 @@ func example(operation string) string {
 		return `keyload api-keys list --principal-id mailer`
 	case "admin.status":
 		return `keyload admin status --json`
+	case "admin.check":
+		return `keyload admin check --shard 3`
+	case "admin.dispatch":
+		return `keyload admin dispatch paused --reason maintenance`
+	case "admin.restore-status":
+		return `keyload admin restore-status`
 	}
 	return groupExample(operation)
 }

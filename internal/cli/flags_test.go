@@ -214,7 +214,7 @@ func TestWhatARequestCannotDoWithoutMayBeTypedWithoutItsFlag(t *testing.T) {
 }
 
 func TestEveryOperationOnOneThingTakesItsNameAsTheFirstArgument(t *testing.T) {
-	none := []string{"commands.commit", "resources.list", "principals.list", "api-keys.list", "admin.status"}
+	none := []string{"commands.commit", "resources.list", "principals.list", "api-keys.list", "admin.status", "admin.check", "admin.restore-status"}
 	for _, o := range operations() {
 		if args := o.arguments(); (len(args) == 0) != slices.Contains(none, o.op.Name) {
 			t.Errorf("%s takes %d arguments", o.op.Name, len(args))
@@ -227,7 +227,7 @@ func TestEveryOperationOnOneThingTakesItsNameAsTheFirstArgument(t *testing.T) {
 
 func TestAZeroThatWasTypedIsNeverTakenForAbsent(t *testing.T) {
 	// Here it says the same as saying nothing.
-	same := []string{"/afterPosition", "/waitMillis"}
+	same := []string{"/afterPosition", "/waitMillis", "/shard"}
 	for _, o := range operations() {
 		for _, f := range o.flags {
 			if f.shape != shapeNumber {

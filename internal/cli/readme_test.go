@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// notRun says why a line of the README is left out of its test.
+// notRun says why a line of a document is left out of its test.
 var notRun = map[string]string{
 	"make demo":  "the demo has a test of its own",
 	"make test":  "this test is a part of it",
@@ -41,37 +41,44 @@ func shellLines(document string) []line {
 	return out
 }
 
-func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var script strings.Builder
+// documents are those whose commands are run as they are printed.
+var documents = []string{"README.md", "docs/backup.md"}
+
+func TestEveryCommandOfTheDocumentsWorks(t *testing.T) {
 	used := map[string]bool{}
-	ran := 0
-	for _, l := range shellLines(string(document)) {
-		if reason := notRun[l.text]; reason != "" {
-			t.Logf("README.md:%d %q is not run: %s", l.number, l.text, reason)
-			used[l.text] = true
-			continue
-		}
-		ran++
-		script.WriteString(strings.ReplaceAll(l.text, "bin/keyload", "keyload") + "\n")
-	}
-	if ran == 0 {
-		t.Fatal("README.md has no command that is run")
+	for _, name := range documents {
+		t.Run(name, func(t *testing.T) {
+			document, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var script strings.Builder
+			ran := 0
+			for _, l := range shellLines(string(document)) {
+				if reason := notRun[l.text]; reason != "" {
+					t.Logf("%s:%d %q is not run: %s", name, l.number, l.text, reason)
+					used[l.text] = true
+					continue
+				}
+				ran++
+				script.WriteString(strings.ReplaceAll(l.text, "bin/keyload", "keyload") + "\n")
+			}
+			if ran == 0 {
+				t.Fatal("it has no command that is run")
+			}
+			if out, err := runShell(t, script.String()); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 	for text := range notRun {
 		if !used[text] {
-			t.Errorf("README.md has no line %q any more: take it out of notRun", text)
+			t.Errorf("no document has a line %q any more: take it out of notRun", text)
 		}
-	}
-	if out, err := runShell(t, script.String()); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// prelude does what the README tells its reader to do by hand: it keeps the key
+// prelude does what a document tells its reader to do by hand: it keeps the key
 // that init shows, and lets serve run beside the commands after it. A command
 // that fails, or that the server refuses, ends the script.
 const prelude = `set -eux

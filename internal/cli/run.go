@@ -51,6 +51,8 @@ type program struct {
 	Init    initCmd    `cmd:"" group:"The store:" help:"Make a new store and its first API key."`
 	Serve   serveCmd   `cmd:"" group:"The store:" help:"Serve a store over HTTP."`
 	Check   checkCmd   `cmd:"" group:"The store:" help:"Prove that a store is sound: read every row, verify every rule."`
+	Backup  backupCmd  `cmd:"" group:"The store:" help:"Back up a store while it works; inspect, verify and list backups."`
+	Restore restoreCmd `cmd:"" group:"The store:" help:"Make a store out of a backup; see what waits after it."`
 	Version versionCmd `cmd:"" group:"The store:" help:"Say which keyload this is."`
 
 	Demo      demoCmd      `cmd:"" group:"See it work:" help:"Do the main job on real input, kill it on the way, and prove the result."`

@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "stop": stop, "capture": capture,
-			"damage": damage, "cp-store": copyStore, "format": format, "stray": stray,
+			"damage": damage, "cp-store": copyStore, "format": format, "stray": stray, "lose": lose,
 		},
 	})
 }
@@ -190,6 +190,25 @@ func copyStore(ts *testscript.TestScript, neg bool, args []string) {
 // stray DIR adds a row that belongs to nothing.
 func stray(ts *testscript.TestScript, neg bool, args []string) {
 	change(ts, args[0], func(tx *kv.Tx) { tx.Put([]byte{0xfe, 1, 2}, []byte("x")) })
+}
+
+// lose DIR TABLE removes every row of a table.
+func lose(ts *testscript.TestScript, neg bool, args []string) {
+	id, err := strconv.ParseUint(args[1], 10, 8)
+	ts.Check(err)
+	change(ts, args[0], func(tx *kv.Tx) {
+		var keys [][]byte
+		ts.Check(tx.Scan([]byte{byte(id)}, []byte{byte(id) + 1}, false, func(key, _ []byte) (bool, error) {
+			keys = append(keys, bytes.Clone(key))
+			return true, nil
+		}))
+		if len(keys) == 0 {
+			ts.Fatalf("there is no row of table %d", id)
+		}
+		for _, k := range keys {
+			tx.Delete(k)
+		}
+	})
 }
 
 // format DIR N makes the store say that it has format N.

@@ -85,7 +85,9 @@ func (c *call) ready(ctx context.Context) error {
 	if err := validate(c.req); err != nil {
 		return err
 	}
-	c.route()
+	if err := c.route(); err != nil {
+		return err
+	}
 	if err := c.authorize(ctx); err != nil || c.h.Run != nil {
 		return err
 	}
@@ -102,17 +104,24 @@ func validate(req any) error {
 }
 
 // route finds the shard and the place that evaluate the request.
-func (c *call) route() {
+func (c *call) route() error {
 	c.scope = op.Scope{Incarnation: c.identity.Incarnation, Registry: c.registry}
 	if r, ok := c.req.(api.PartitionRequest); ok && c.h.Op.Scope == api.PartitionScope {
 		c.scope.Partition = r.TargetPartition()
 		hash := partitions.Hash(c.scope.Partition)
 		c.shard = partitions.ShardOf(hash, c.identity.Shards)
 		c.scope.Space = table.Space{Shard: c.shard, Partition: hash}
-		return
+		return nil
 	}
 	c.shard = system.CatalogShard
-	c.scope.Space = table.Space{Shard: system.CatalogShard}
+	if r, ok := c.req.(interface{ TargetShard() int64 }); ok {
+		if n := r.TargetShard(); n > int64(c.identity.Shards) {
+			return fault.New(fault.NotFound, "unknown_shard", "there is no shard %d; the last one is %d", n, c.identity.Shards)
+		}
+		c.shard = uint16(r.TargetShard())
+	}
+	c.scope.Space = table.Space{Shard: c.shard}
+	return nil
 }
 
 // authorize decides at the door by the catalog's newest durable policies; the

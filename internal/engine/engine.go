@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,12 @@ type Config struct {
 	// Version names the program in admin.status.
 	Version string
 	Logger  *slog.Logger
+	// Handlers are those of operations that the node itself answers, beside its own.
+	Handlers []op.Handler
+
+	// copied says that a store of an older format is a copy itself, so that none
+	// need be kept.
+	copied bool
 }
 
 // Engine is an open store. It is safe for concurrent use.
@@ -88,21 +95,27 @@ func Open(cfg Config) (*Engine, error) {
 	e.started = e.clock.now()
 	e.propagate <- struct{}{}
 	e.callers.init()
-	if err := e.open(); err != nil {
+	if err := open(e); err != nil {
 		return nil, OpenFault("this directory", err)
 	}
 	return e, nil
 }
 
-func (e *Engine) open() error {
+func open(e *Engine) error {
 	var err error
 	if e.identity, err = Identify(e.store, e.cfg.Shards, e.clock.millis()); err != nil {
 		return err
 	}
+	if e.identity.Format < system.Format {
+		if err := upgrade(e); err != nil {
+			return err
+		}
+	}
 	e.tokens = token.NewSealer(e.identity.Incarnation, e.identity.TokenKeys)
-	if e.registry, err = Registry(e.cfg.Durability, op.Ask(api.AdminStatus, op.Query[api.AdminStatusRequest, api.AdminStatusResponse]{
+	status := op.Ask(api.AdminStatus, op.Query[api.AdminStatusRequest, api.AdminStatusResponse]{
 		Run: func(*op.View, *api.AdminStatusRequest) (*api.AdminStatusResponse, error) { return e.Status(), nil },
-	})); err != nil {
+	})
+	if e.registry, err = Registry(e.cfg.Durability, append(slices.Clone(e.cfg.Handlers), status)...); err != nil {
 		return err
 	}
 	e.log, err = solo.Open(solo.Config{
@@ -144,16 +157,8 @@ func Identify(s *kv.Store, shards uint16, now int64) (system.Identity, error) {
 	if shards == 0 {
 		shards = DefaultShards
 	}
-	key := make([]byte, 32)
-	rand.Read(key)
-	id = system.Identity{Format: system.Format, Incarnation: uuid.New(), Shards: shards, TokenKeys: [][]byte{key}, CreatedAt: now}
-	tx.Begin()
-	system.WriteIdentity(tx, id)
-	pending, err := tx.Commit()
-	if err != nil {
-		return id, err
-	}
-	return id, pending.Wait()
+	id = newIdentity(shards, now)
+	return id, writeIdentity(s, id)
 }
 
 func seed() uint64 {
@@ -172,6 +177,8 @@ func OpenFault(dir string, err error) error {
 		return fault.New(fault.Conflict, "store_in_use", "the store in %s is open in another process; use that one, or stop it first", dir)
 	case errors.Is(err, kv.ErrMissing):
 		return fault.New(fault.NotFound, "no_store", "there is no store in %s; make one with keyload init", dir)
+	case errors.Is(err, kv.ErrUnfinished):
+		return fault.New(fault.RecoveryRequired, "restore_unfinished", "a restore into %s was begun and not finished, so there is no store; restore into it again, or remove the directory", dir)
 	case errors.Is(err, kv.ErrCorrupt):
 		return fault.New(fault.Corruption, "damaged_store", "%v. Nothing was changed; restore a backup, or keep a copy of the directory and run keyload check", err)
 	}
@@ -242,7 +249,7 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 			Digest: fmt.Sprintf("%016x", st.Digest), LoggedTime: api.Time(st.Time),
 		}
 		var err error
-		if sh.CatalogVersion, err = e.revision(i); err != nil {
+		if sh.CatalogVersion, err = revisionOf(e.store, i); err != nil {
 			e.logger.Error("catalog revision", "shard", i, "error", err.Error())
 		}
 		if st.Err != nil {
@@ -253,9 +260,9 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 	return s
 }
 
-// revision is the catalog revision a shard has, applied entries included.
-func (e *Engine) revision(shard uint16) (uint64, error) {
-	s := e.store.NewSnapshot()
+// revisionOf is the catalog revision a shard has, applied entries included.
+func revisionOf(store *kv.Store, shard uint16) (uint64, error) {
+	s := store.NewSnapshot()
 	defer s.Close()
 	return changes.Revision(s, shard)
 }

@@ -23,7 +23,7 @@ func (c *call) query(ctx context.Context) (resp any, err error) {
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, limits.QuerySeconds*time.Second)
+	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	if c.h.Op.Scope == api.PartitionScope { // others are short, and tell an operator what goes on
 		if err := c.queries.take(ctx, c.who.tenant); err != nil {
@@ -42,6 +42,23 @@ func (c *call) query(ctx context.Context) (resp any, err error) {
 		err = fault.New(fault.Cancelled, "cancelled", "the caller stopped waiting")
 	}
 	return resp, err
+}
+
+// bounded gives a query its deadline; a long one ends with its caller or the store.
+func (c *call) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !c.h.Op.Long {
+		return context.WithTimeout(ctx, limits.QuerySeconds*time.Second)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-c.closing:
+			cancel(fault.New(fault.OwnershipLost, "store_closed", "the store is closing"))
+		case <-ended:
+		}
+	}()
+	return ctx, func() { close(ended); cancel(nil) }
 }
 
 // reached makes sure that the snapshot to come shows the point a commit token

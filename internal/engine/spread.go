@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"sync"
 
@@ -35,7 +34,7 @@ func (e spread) run(ctx context.Context) error {
 		return fault.New(fault.UnknownWriteOutcome, "caller_left",
 			"the change is stored, and not known to have reached every shard; repeat it with the same command id")
 	}
-	newest, err := e.revision(system.CatalogShard)
+	newest, err := revisionOf(e.store, system.CatalogShard)
 	if err != nil {
 		return err
 	}
@@ -51,11 +50,11 @@ func (e spread) run(ctx context.Context) error {
 // bring installs what one shard lacks.
 func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
 	for {
-		has, err := e.revision(shard)
+		has, err := revisionOf(e.store, shard)
 		if err != nil || has >= newest {
 			return err
 		}
-		req := &system.InstallRequest{CommandID: e.newID()}
+		req := &system.InstallRequest{CommandID: e.commandID()}
 		err = e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) (err error) {
 			req.Changes, err = changes.Since(s, system.CatalogShard, has, changesPerCommand)
 			return err
@@ -72,13 +71,14 @@ func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
 	}
 }
 
-// newID makes the id of a command of the store's own. Its time is the node's
-// clock's, by which it is judged.
-func (e spread) newID() string {
-	id := uuid.New()
-	binary.BigEndian.PutUint16(id[:2], uint16(e.clock.millis()>>32))
-	binary.BigEndian.PutUint32(id[2:6], uint32(e.clock.millis()))
-	id[6] = 0x70 | id[6]&0x0f
+// commandID is a new version 7 id of the time that the store's clock tells, which
+// is the one that logged time follows.
+func (e spread) commandID() string {
+	id := uuid.Must(uuid.NewV7())
+	millis := uint64(e.clock.millis())
+	for i := range 6 {
+		id[i] = byte(millis >> (40 - 8*i))
+	}
 	return id.String()
 }
 
@@ -99,7 +99,7 @@ func (e spread) internal(ctx context.Context, shard uint16, o *api.Operation, id
 // freeze stops or allows writing to a resource, in every shard.
 func (e spread) freeze(ctx context.Context, req *api.ResourcesDeleteRequest, frozen bool) (*directory.FreezeResponse, error) {
 	f := &directory.FreezeRequest{
-		CommandID: e.newID(),
+		CommandID: e.commandID(),
 		Tenant:    req.Tenant, Database: req.Database, Name: req.Name, Frozen: frozen,
 	}
 	resp, err := e.internal(ctx, system.CatalogShard, directory.Freeze.Operation, f.CommandID, f)

@@ -22,8 +22,12 @@ import (
 // would wait for ever for a table that waits for Close. So until Pebble has opened
 // new tables go to memory, which takes about as much as the logs; then Open sees
 // the failure and closes the store again.
+//
+// A checkpoint is a copy apart: its files are written straight to the file system
+// below, and a write of theirs that fails is nothing to the store.
 type disk struct {
 	vfs.FS
+	aside   string // what the paths of checkpoints begin with
 	store   *Store
 	syncs   atomic.Uint64
 	opened  atomic.Bool
@@ -49,6 +53,9 @@ func (d *disk) mark() []byte {
 // frozen says that the disk must not be changed any more.
 func (d *disk) frozen() bool { return d.store.Err() != nil }
 
+// apart says that a path is one of a checkpoint.
+func (d *disk) apart(name string) bool { return d.aside != "" && strings.HasPrefix(name, d.aside) }
+
 // failed notes a failed write. It says whether Pebble is to believe that it went
 // well.
 func (d *disk) failed(err error, name string) bool {
@@ -65,6 +72,8 @@ func table(name string) bool {
 func (d *disk) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	base := d.FS.PathBase(name)
 	switch {
+	case d.apart(name):
+		return open()
 	case d.frozen() && table(base) && d.opened.Load():
 		<-d.store.closing
 		return nil, d.store.Err()
@@ -100,8 +109,10 @@ func (d *disk) written(f vfs.File, name string) *written {
 
 // Create, ReuseForWrite and OpenReadWrite are where files for writing come from.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if strings.HasPrefix(d.FS.PathBase(name), "marker.") && !d.frozen() {
-		if err := d.settle(d.FS.PathDir(name)); err != nil {
+	if strings.HasPrefix(d.FS.PathBase(name), "marker.") && (!d.frozen() || d.apart(name)) {
+		if err := d.settle(d.FS.PathDir(name)); err != nil && d.apart(name) {
+			return nil, err
+		} else if err != nil {
 			d.failed(err, name)
 		}
 	}
@@ -131,7 +142,7 @@ func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts .
 
 // Open is where files for reading come from.
 func (d *disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	if base := d.FS.PathBase(name); table(base) && d.frozen() {
+	if base := d.FS.PathBase(name); table(base) && d.frozen() && !d.apart(name) {
 		if f, err := d.spare.Open(base, opts...); err == nil {
 			return f, nil
 		}
@@ -142,15 +153,28 @@ func (d *disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 // OpenDir is where directories to be synced come from.
 func (d *disk) OpenDir(name string) (vfs.File, error) {
 	f, err := d.FS.OpenDir(name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case d.apart(name):
+		return passing{f}, nil
 	}
 	return d.written(f, name), nil
 }
 
+// passing is a directory of a checkpoint. Pebble panics when one cannot be synced;
+// this one is read only by the process that makes it, and is of no use after it.
+type passing struct{ vfs.File }
+
+func (passing) Sync() error     { return nil }
+func (passing) SyncData() error { return nil }
+
 // Remove and Rename change nothing once a write has failed: what is on the disk
 // then is what the next open starts from.
 func (d *disk) Remove(name string) error {
+	if d.apart(name) {
+		return d.FS.Remove(name)
+	}
 	d.unlist(name)
 	if d.frozen() {
 		return d.store.Err()
@@ -175,6 +199,9 @@ func (d *disk) unlist(name string) {
 }
 
 func (d *disk) Rename(oldname, newname string) error {
+	if d.apart(newname) {
+		return d.FS.Rename(oldname, newname)
+	}
 	if d.frozen() {
 		return nil
 	}

@@ -54,6 +54,7 @@ type Store struct {
 	db     *pebble.DB
 	opts   Options
 	lock   *pebble.Lock // nil when Pebble holds it itself, because it made the store
+	lent   bool         // the lock is that of a restore, which keeps it
 	disk   disk
 	failed atomic.Pointer[error]
 	shared sharedRows
@@ -61,47 +62,71 @@ type Store struct {
 	// closing is closed when Close begins; what waits on a broken store then ends.
 	closing chan struct{}
 	once    sync.Once
+	dir     string
+	still   bool // nothing is compacted: a copy that is opened to be closed
+	copies  checkpoints
 }
 
 // Open opens or creates the database in dir. Errors: ErrLocked, ErrMissing,
-// ErrCorrupt; ErrFailed when a write was refused, for want of room perhaps; or what
+// ErrUnfinished, ErrCorrupt; ErrFailed when a write was refused, for want of room perhaps; or what
 // the file system said. After an error nothing runs and the directory is free.
 func Open(dir string, opts Options) (*Store, error) {
-	s := &Store{opts: opts, broken: make(chan struct{}), closing: make(chan struct{})}
+	s := newStore(dir, opts)
+	if err := s.open(verify); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newStore(dir string, opts Options) *Store {
+	s := &Store{opts: opts, broken: make(chan struct{}), closing: make(chan struct{}), dir: dir}
 	s.disk.store, s.disk.spare = s, vfs.NewMem()
 	if s.disk.FS = opts.FS; opts.FS == nil {
 		s.disk.FS = vfs.Default
 	}
+	s.disk.aside = s.disk.PathJoin(dir, checkpointPrefix)
+	return s
+}
+
+// open opens the database, after prove has examined what is there.
+func (s *Store) open(prove func(files vfs.FS, dir, manifest string, names []string) error) error {
+	dir, opts := s.dir, s.opts
+	if err := unfinished(s); err != nil {
+		return err
+	}
 	names, err := s.disk.FS.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, openError(dir, err)
+		return openError(dir, err)
 	}
 	found, err := pebble.Peek(dir, s.disk.FS)
 	missing := err == nil && !found.Exists || errors.Is(err, fs.ErrNotExist)
 	if missing {
 		if err := verifyAbsent(s.disk.FS, dir, names); err != nil {
-			return nil, err
+			return err
 		}
 		if opts.MustExist || opts.ReadOnly {
-			return nil, fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
+			return fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
 		}
 	}
 	if err == nil && found.Exists {
-		if s.lock, err = pebble.LockDirectory(dir, s.disk.FS); err != nil {
-			return nil, openError(dir, err)
+		if err := s.takeLock(); err != nil {
+			return err
 		}
 		if names, err = s.disk.FS.List(dir); err == nil { // of the last one who had it open
-			err = verify(s.disk.FS, dir, found.ManifestFilename, names)
+			err = prove(s.disk.FS, dir, found.ManifestFilename, names)
 		}
 		if err != nil {
-			return nil, firstError(openError(dir, err), s.lock.Close())
+			return firstError(openError(dir, err), s.unlock())
+		}
+		if !opts.ReadOnly {
+			removeCheckpoints(s)
 		}
 	}
 	s.disk.logs.load(dir, names)
 	po := s.pebbleOptions()
 	defer po.Cache.Unref()
 	if err := verifyOptions(s.disk.FS, dir, found, po); err != nil {
-		return nil, firstError(openError(dir, err), s.unlock())
+		return firstError(openError(dir, err), s.unlock())
 	}
 	s.db, err = pebble.Open(dir, po)
 	s.disk.opened.Store(true)
@@ -112,7 +137,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	switch {
 	case failed == nil && err == nil:
 		s.disk.unnamed.forget() // the log is in use from here on
-		return s, nil
+		return nil
 	case failed == nil && found != nil && missesTable(err): // one is gone, or the edit that no longer needs it
 		err = damaged(found.ManifestFilename, "tables that it names are not as it says: %v", err)
 	case failed == nil:
@@ -121,9 +146,9 @@ func Open(dir string, opts Options) (*Store, error) {
 		err = fmt.Errorf("open %s: %w; nothing stored was changed or lost, and once the disk takes writes the store opens again", dir, failed)
 	}
 	if s.db == nil {
-		return nil, firstError(err, s.unlock())
+		return firstError(err, s.unlock())
 	}
-	return nil, firstError(err, s.Close())
+	return firstError(err, s.Close())
 }
 
 func openError(dir string, err error) error {
@@ -170,6 +195,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,
 		LBaseMaxBytes:               64 << 20,
+		DisableAutomaticCompactions: s.still,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      pebbleLogger{s},
 		EventListener:               s.listener(),
@@ -200,6 +226,7 @@ func (s *Store) fail(cause error) {
 func (s *Store) Close() error {
 	var err error
 	s.once.Do(func() {
+		s.copies.end()
 		if !s.opts.ReadOnly && s.Err() == nil {
 			err = s.Flush()
 		}
@@ -226,11 +253,24 @@ func (s *Store) seal() error {
 	return s.db.LogData(m, pebble.Sync)
 }
 
+func (s *Store) takeLock() (err error) {
+	if s.lent {
+		return nil
+	}
+	if s.lock, err = pebble.LockDirectory(s.dir, s.disk.FS); err != nil {
+		return openError(s.dir, err)
+	}
+	return nil
+}
+
 func (s *Store) unlock() error {
 	if s.lock == nil {
 		return nil
 	}
 	s.disk.tidy() // while nobody else can open it
+	if s.lent {
+		return nil
+	}
 	return s.lock.Close()
 }
 

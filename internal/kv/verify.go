@@ -147,7 +147,7 @@ func verifyClosed(log recordFile, end int64, newer uint64) error {
 }
 
 func logPath(files vfs.FS, dir string, number uint64) string {
-	return files.PathJoin(dir, fmt.Sprintf("%06d.log", number))
+	return files.PathJoin(dir, logName(number))
 }
 
 // neededLog reads from an edit of the manifest which log is the oldest that is not
@@ -176,6 +176,8 @@ func logNumber(name string) (uint64, bool) {
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return n, ok && err == nil
 }
+
+func logName(number uint64) string { return fmt.Sprintf("%06d.log", number) }
 
 func manifestNumber(name string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(name, "MANIFEST-")

@@ -31,9 +31,11 @@ var layers = []layer{
 	{path: "internal/table"},
 	{path: "internal/op"},
 	{path: "internal/resource/partitions"},
+	{path: "internal/resource/lineage"},
 	{path: "internal/resource/changes"},
 	{path: "internal/resource/access"},
 	{path: "internal/resource/directory"},
+	{path: "internal/resource/dispatch"},
 	{path: "internal/resource/document/*"},
 	{path: "internal/resource/document"},
 	{path: "internal/resource/leasing"},
@@ -51,6 +53,9 @@ var layers = []layer{
 	{path: "internal/wake"},
 	{path: "internal/engine"},
 	{path: "internal/tenure"},
+	{path: "internal/backup"},
+	{path: "internal/backup/target", only: []string{"fault"}},
+	{path: "internal/check"},
 	// The public client links none of the server.
 	{path: "client", only: []string{"fault", "api", "internal/wire", "internal/frame"}},
 	// A worker is made of what everybody can use.
@@ -60,7 +65,6 @@ var layers = []layer{
 		"fault", "api", "internal/limits", "internal/wire", "internal/frame", "internal/op", "internal/engine",
 	}},
 	{path: ".", root: "composition root of the embedded store"},
-	{path: "internal/check"},
 	{path: "internal/node", root: "composition root of the server"},
 	{path: "internal/webhooks"},
 	{path: "internal/bench"},
@@ -78,6 +82,7 @@ var layers = []layer{
 	{path: "internal/sim/kill"},
 	{path: "internal/sim/load"},
 	{path: "internal/sim"},
+	{path: "internal/formats"},
 	{path: "internal/lint"},
 }
 
@@ -86,10 +91,12 @@ var layers = []layer{
 const maxImports = 8
 
 var layerExceptions = []exception{
+	{"fan-out", "internal/resource/system", "catalog changes and a restore reach what every package keeps in a shard"},
 	{"fan-out", "internal/machine", "apply is where the envelope, access, receipts and tables meet"},
 	{"fan-out", "internal/engine", "the door puts registry, log, policies and clock together; gateways then need nothing else"},
 	{"fan-out", "internal/resource/directory", "a definition is stored, numbered, protected, spread and removed in one place"},
 	{"fan-out", "internal/resource/group", "as queue, and the events of a source, inbox and dead letters beside"},
+	{"fan-out", "internal/resource/inbox", "the token of effects names the history they were committed in"},
 	{"fan-out", "internal/resource/queue", "rows, delivery tokens, protected fields and limits meet in one claim"},
 }
 

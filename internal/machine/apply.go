@@ -9,6 +9,7 @@ import (
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/partitions"
 	"github.com/keyload/keyload/internal/table"
 	"github.com/keyload/keyload/internal/wire"
@@ -23,6 +24,8 @@ type Machine struct {
 	tx          *kv.Tx
 	head        Head
 	nextDue     int64
+	waits       bool // what is due waits: see NextDue
+	dispatched  bool // an entry has changed whether the store delivers
 }
 
 // Config says what a machine is for.
@@ -56,6 +59,9 @@ func New(store *kv.Store, cfg Config) (*Machine, error) {
 	if m.head, err = StoredHead(m.tx, m.shard); err == nil {
 		m.nextDue, err = FirstDue(m.tx, m.shard)
 	}
+	if err == nil {
+		err = m.readDispatch()
+	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -66,8 +72,21 @@ func New(store *kv.Store, cfg Config) (*Machine, error) {
 func (m *Machine) Head() Head { return m.head }
 
 // NextDue is a lower bound of the next instant at which something is due; 0
-// when nothing is. It is exact after a tick.
-func (m *Machine) NextDue() int64 { return m.nextDue }
+// when nothing is, or when what is due waits because the store was restored and
+// nobody has resumed it: a retention that ran out meanwhile must not take what
+// was just brought back. It is exact after a tick.
+func (m *Machine) NextDue() int64 {
+	if m.waits {
+		return 0
+	}
+	return m.nextDue
+}
+
+func (m *Machine) readDispatch() error {
+	d, err := dispatch.State(m.tx, m.shard)
+	m.waits, m.dispatched = d.Restored, false
+	return err
+}
 
 // Work is what evaluation has cost since New.
 func (m *Machine) Work() kv.Work { return m.tx.Work() }
@@ -114,6 +133,11 @@ func (m *Machine) Apply(e *Entry) ([]Outcome, []op.Hint, *kv.Pending, error) {
 		m.digest()
 		if outcomes[i].Err == nil { // what was dropped hints at nothing
 			hints = append(hints, c.Hints()...)
+		}
+	}
+	if m.dispatched {
+		if err := m.readDispatch(); err != nil {
+			return nil, nil, nil, err
 		}
 	}
 	m.tx.Begin()

@@ -1,56 +1,124 @@
 package machine
 
 import (
-	"github.com/keyload/keyload/internal/codec"
+	"fmt"
+
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/partitions"
 	"github.com/keyload/keyload/internal/table"
+	"github.com/keyload/keyload/internal/wire"
 )
 
-// check verifies that receipts whose id has no time are in prune order, that
-// pruning is armed, and that every due row has a handler.
+// check verifies the receipts of a shard: each stands where its command id says,
+// names a command that was applied, and holds an outcome that can be answered. The
+// order of those without a time follows from them, and so does the one due row.
 func check(a *op.Audit) error {
-	prefix := codec.AppendUint16(nil, a.Space.Shard)
+	a.Derives(op.Derived{Table: timeless.Info()})
 	head, err := StoredHead(a.R, a.Space.Shard)
 	if err != nil {
 		return err
 	}
-	stored, orphans := int64(0), int64(0)
-	err = receipts.Scan(a.R, table.Range{Prefix: prefix}, func(k receiptKey, v *receipt) (bool, error) {
-		stored++
-		if k.Hour == noHour {
-			orphans++
-		}
-		if v.Position == 0 || v.Position > head.Position {
-			a.Report("receipt", "receipt", "a receipt names position %d; the shard is at %d", v.Position, head.Position)
-		}
-		return true, nil
-	})
-	if err != nil {
+	if err := op.Each(a, &heads, func(uint16, *Head) error { return nil }); err != nil {
 		return err
 	}
-	a.Count("receipts", stored)
-	if stored > 0 && head.Prune == 0 {
-		a.Report("due", "receipts", "receipts are stored and their pruning is not armed")
-	}
-	err = timeless.Scan(a.R, table.Range{Prefix: prefix}, func(timelessKey, *table.None) (bool, error) {
-		orphans--
-		return true, nil
-	})
-	if err != nil {
+	x := auditor{Audit: a, head: head, callers: map[[16]byte]bool{}, positions: positions{}}
+	if err := access.Hashes(a, func(h [16]byte) { x.callers[h] = true }); err != nil {
 		return err
 	}
-	if orphans != 0 {
-		a.Report("index", "receipts", "receipts without a time and their prune order differ by %d", orphans)
+	a.ImplyDue(table.DueReceipts, pruneOwner, head.Prune)
+	if err := op.Each(a, &receipts, x.receipt); err != nil {
+		return err
 	}
-	return table.DueRows.Scan(a.R, table.Range{Prefix: prefix}, func(k table.DueKey, _ *table.None) (bool, error) {
-		a.Count("dueRows", 1)
-		if k.Kind == table.DueReceipts {
-			if k.When != head.Prune {
-				a.Report("due", "receipts", "the due row says %d, the shard %d", k.When, head.Prune)
-			}
-		} else if _, ok := a.Registry.Due(k.Kind); !ok {
-			a.Report("due", "due", "a row of kind %d has no handler", k.Kind)
-		}
-		return true, nil
-	})
+	a.Count("receipts", x.stored)
+	if x.stored > 0 && (head.Prune == 0 || head.Prune > max(x.first, a.Now)) { // what a step left over is due from then on
+		a.Report("due", "receipts", "receipts go from %d on, and their pruning is armed for %d", x.first, head.Prune)
+	}
+	return nil
+}
+
+type auditor struct {
+	*op.Audit
+	head      Head
+	callers   map[[16]byte]bool
+	positions positions
+	stored    int64
+	first     int64 // instant from which on the first receipt is pruned
+}
+
+func (x *auditor) receipt(k receiptKey, r *receipt) error {
+	where := fmt.Sprintf("receipt of command %x", k.ID)
+	x.stored++
+	due := r.At + keepMillis
+	if k.Hour == noHour {
+		op.Imply(x.Audit, &timeless, timelessKey{k.Shard, r.At, k}, &table.None{})
+	} else {
+		due = max(due, (int64(k.Hour)+1)*hourMillis+keepMillis) // prune arms for the second, keep for the first
+	}
+	if x.first == 0 || due < x.first {
+		x.first = due
+	}
+	if hour := hourOf(k.ID); hour != k.Hour {
+		x.Report("receipt", where, "it stands at hour %d, its command id is of hour %d", k.Hour, hour)
+	}
+	switch {
+	case r.Position == 0 || r.Position > x.head.Position || r.Epoch == 0 || r.Epoch > x.head.Epoch:
+		x.Report("receipt", where, "it names position %d of epoch %d; the shard is at %d of %d", r.Position, r.Epoch, x.head.Position, x.head.Epoch)
+	case !x.positions.add(r.Position):
+		x.Report("receipt", where, "another command was applied at position %d", r.Position)
+	}
+	x.Past(where, "its command", r.At)
+	if !x.callers[k.Principal] {
+		x.Report("receipt", where, "it is of a caller whom the shard does not know")
+	}
+	x.place(where, k, r)
+	if err := x.readable(r); err != nil {
+		x.Report("receipt", where, "its outcome cannot be read")
+	}
+	return nil
+}
+
+// place: a receipt is in the shard of its partition, and what was carried out has
+// left the partition's name.
+func (x *auditor) place(where string, k receiptKey, r *receipt) {
+	if k.Partition == [16]byte{} {
+		return // a command of the catalog, or of the store itself
+	}
+	if x.Shards > 0 && partitions.ShardOf(k.Partition, x.Shards) != k.Shard {
+		x.Report("receipt", where, "its partition belongs to another shard")
+	}
+	if x.Partitions != nil && !r.Rejected && !x.Partitions[k.Partition] {
+		x.Report("receipt", where, "its partition has no name")
+	}
+}
+
+// readable: what is stored of an outcome is a refusal, or a response of the
+// operation.
+func (x *auditor) readable(r *receipt) error {
+	h, ok := x.Registry.Numbered(r.Op)
+	if !ok || h.Apply == nil {
+		return fmt.Errorf("operation %d is none", r.Op)
+	}
+	if r.Rejected {
+		return wire.DecodeLog(r.Body, new(fault.Error))
+	}
+	return wire.DecodeLog(r.Body, h.NewResponse())
+}
+
+// positions is a set of numbers most of which are near each other.
+type positions map[uint64]*[1 << 9]uint64
+
+// add adds a number; false when it is there already.
+func (s positions) add(n uint64) bool {
+	const span = 1 << 15 // numbers in one piece
+	piece := s[n/span]
+	if piece == nil {
+		piece = new([1 << 9]uint64)
+		s[n/span] = piece
+	}
+	word, bit := n%span/64, uint64(1)<<(n%64)
+	had := piece[word]&bit != 0
+	piece[word] |= bit
+	return !had
 }

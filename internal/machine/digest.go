@@ -28,8 +28,11 @@ func (m *Machine) digest() {
 		d.Write(n[:])
 		d.WriteString(key)
 		d.Write(value)
-		if key[0] == byte(table.Due) && value != nil {
+		switch {
+		case key[0] == byte(table.Due) && value != nil:
 			m.noteDue([]byte(key))
+		case key[0] == byte(table.Dispatch):
+			m.dispatched = true
 		}
 	})
 	m.head.Digest = d.Sum64()

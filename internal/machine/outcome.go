@@ -41,6 +41,9 @@ func outcome(v *op.View, req *api.CommandsOutcomeRequest, durability api.Durabil
 	if !ok {
 		return &api.CommandsOutcomeResponse{Status: api.CommandUnknown}, nil
 	}
+	if err := ofThisHistory(v.R, v.Space.Shard, &r); err != nil {
+		return nil, err
+	}
 	resp := &api.CommandsOutcomeResponse{Status: api.CommandCommitted}
 	if h, ok := v.Registry.Numbered(r.Op); ok {
 		resp.Operation = h.Op.Name

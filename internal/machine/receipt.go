@@ -12,6 +12,7 @@ import (
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/lineage"
 	"github.com/keyload/keyload/internal/table"
 	"github.com/keyload/keyload/internal/wire"
 )
@@ -35,11 +36,15 @@ func idTime(id [16]byte) (int64, bool) {
 }
 
 func keyOf(shard uint16, cmd *Command) receiptKey {
-	k := receiptKey{shard, noHour, cmd.Hash, access.Hash(cmd.Tenant, cmd.Principal), cmd.ID}
-	if t, ok := idTime(cmd.ID); ok {
-		k.Hour = uint32(t / hourMillis)
+	return receiptKey{shard, hourOf(cmd.ID), cmd.Hash, access.Hash(cmd.Tenant, cmd.Principal), cmd.ID}
+}
+
+// hourOf is the hour a command id was made in, noHour when it does not say.
+func hourOf(id [16]byte) uint32 {
+	if t, ok := idTime(id); ok {
+		return uint32(t / hourMillis)
 	}
-	return k
+	return noHour
 }
 
 // checkAge refuses command ids that a receipt could no longer answer for, and
@@ -63,6 +68,10 @@ func (m *Machine) recall(h *op.Handler, c *op.Ctx, cmd *Command, r *receipt) Out
 	out := Outcome{Position: c.Position, Replayed: true}
 	if r.Fingerprint != cmd.Fingerprint {
 		out.Err = fault.New(fault.Conflict, "command_id_reused", "this command id was used for a different request; use a new id for a new request")
+		return out
+	}
+	if err := ofThisHistory(m.tx, m.shard, r); err != nil {
+		out.refuse(err)
 		return out
 	}
 	if r.Rejected {
@@ -90,6 +99,24 @@ func (m *Machine) recall(h *op.Handler, c *op.Ctx, cmd *Command, r *receipt) Out
 	h.SetReceipt(resp, header(cmd, c.Incarnation, m.durability, r))
 	out.Response = resp
 	return out
+}
+
+// ofThisHistory refuses a receipt that came back with a restore: its outcome is
+// part of this store, but what it promised (leases, tokens) ended with the
+// history it was given in. Error: TokenInvalidated.
+func ofThisHistory(r kv.Reader, shard uint16, stored *receipt) error {
+	e, earlier, err := lineage.Of(r, shard, stored.Position)
+	if err != nil || !earlier {
+		return err
+	}
+	outcome := "committed"
+	if stored.Rejected {
+		outcome = "rejected"
+	}
+	return fault.New(fault.TokenInvalidated, "earlier_history",
+		"the command was %s at %s, in a history of this store that a restore has ended; nothing happened now. What it did is part of the restored data: look there, and use a new id for new work",
+		outcome, api.Time(stored.At)).
+		With("outcome", "%s", outcome).With("incarnation", "%s", uuid.UUID(e.Incarnation)).With("position", "%d", stored.Position)
 }
 
 // header is the head of a response that carries the receipt.

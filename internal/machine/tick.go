@@ -56,6 +56,12 @@ func (m *Machine) tick(c *op.Ctx) Outcome {
 		if err != nil {
 			break
 		}
+		// A handler before this one may have armed the owner for another instant: that
+		// row is handled when its own turn comes.
+		var stands bool
+		if stands, err = table.DueRows.Has(m.tx, k); err != nil || !stands {
+			continue
+		}
 		table.DueRows.Delete(m.tx, k)
 		if k.Kind == table.DueReceipts {
 			err = m.prune(c, tickRows)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"syscall"
 	"time"
@@ -63,7 +64,7 @@ func serve(ctx context.Context, o Options, db *keyload.DB) error {
 		return err
 	}
 	gateway, err := httpgw.New(httpgw.Options{
-		Door: db.Engine(), Metrics: registry, Logger: o.Log, Version: keyload.Version,
+		Door: db.Engine(), Metrics: registry, Logger: o.Log, Version: keyload.Version, Backup: backups(db, o.Log),
 	})
 	if err != nil {
 		return err
@@ -95,6 +96,18 @@ func serve(ctx context.Context, o Options, db *keyload.DB) error {
 		o.Log.Warn("calls in flight were cut off", "error", err.Error())
 	}
 	return <-ended
+}
+
+// backups makes backups for administrators, and notes who had one.
+func backups(db *keyload.DB, log *slog.Logger) httpgw.Backup {
+	return func(ctx context.Context, who *engine.Caller, w io.Writer) (string, error) {
+		b, err := db.Backups().CreateFor(ctx, who, w, nil)
+		if err != nil {
+			return "", err
+		}
+		log.Info("a backup was made", "id", b.ID, "principal", who.Principal(), "tenant", who.Tenant(), "bytes", b.Bytes)
+		return b.ID, nil
+	}
 }
 
 func listenFault(err error) error {

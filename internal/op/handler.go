@@ -1,7 +1,6 @@
 package op
 
 import (
-	"fmt"
 	"reflect"
 
 	"github.com/keyload/keyload/api"
@@ -210,25 +209,3 @@ type Due struct {
 	Kind  table.DueKind
 	Apply func(c *Ctx, owner []byte, budget int) error
 }
-
-// Finding is one violated invariant.
-type Finding struct {
-	Invariant string `json:"invariant"`
-	Where     string `json:"where"`
-	Text      string `json:"text"`
-}
-
-// Audit collects what a check finds and counts.
-type Audit struct {
-	Scope
-	Findings []Finding
-	Counts   map[string]int64
-}
-
-// Report adds a finding.
-func (a *Audit) Report(invariant, where, format string, args ...any) {
-	a.Findings = append(a.Findings, Finding{invariant, where, fmt.Sprintf(format, args...)})
-}
-
-// Count adds n to a named count.
-func (a *Audit) Count(name string, n int64) { a.Counts[name] += n }

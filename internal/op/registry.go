@@ -15,8 +15,12 @@ type Resource struct {
 	Handlers  []Handler
 	Mutations []Mutation
 	Dues      []Due
-	// Check verifies the package's invariants over one shard.
+	// Check verifies the package's invariants over one shard: it reads its rows with
+	// Each, reports what is wrong, and says which rows they imply (derive.go).
 	Check func(*Audit) error
+	// Owned says that the keys of all tables begin with a table.Owner, whose resource
+	// may be deleted while rows of it stay. Packages with Kinds need not say it.
+	Owned bool
 	// Kinds are the kinds of resources the package keeps rows of. Several packages
 	// may keep rows of one kind; the keys of all of them start with the owner.
 	Kinds []api.ResourceKind

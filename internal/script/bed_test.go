@@ -219,14 +219,11 @@ func (b *bed) sound() string {
 	defer snap.Close()
 	counts := map[string]int64{}
 	for shard := range b.machines {
-		a := &op.Audit{Scope: op.Scope{
+		a := op.NewAudit(op.Scope{
 			R: snap, Now: b.now, Space: table.Space{Shard: uint16(shard)}, Incarnation: incarnation, Registry: b.registry,
-		}, Counts: counts}
-		for _, r := range b.registry.Resources() {
-			if r.Check != nil {
-				b.must(r.Check(a))
-			}
-		}
+		}, b.registry.Resources())
+		a.Counts, a.Shards = counts, dataShard
+		b.must(a.Run())
 		for _, f := range a.Findings {
 			b.t.Errorf("check, shard %d: %s at %s: %s", shard, f.Invariant, f.Where, f.Text)
 		}

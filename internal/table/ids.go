@@ -12,11 +12,13 @@ const (
 	Partition ID = 4 // machine: names of the partitions a shard holds
 	Due       ID = 5 // table: what happens later
 	StoreInfo ID = 6 // system: incarnation, format, keys
+	Lineage   ID = 7 // lineage: incarnations that a restore ended
 
 	ResourceByName ID = 10 // directory: a resource's definition
 	ResourceByID   ID = 11 // directory: name of a resource number
 	ResourcePurge  ID = 12 // directory: deletions under way
 	DirectoryHead  ID = 13 // directory: next resource number, catalog revision
+	Dispatch       ID = 14 // dispatch: whether the store delivers
 
 	Principal      ID = 20 // access: policies of principals
 	APIKey         ID = 21 // access: hashes of keys

@@ -98,6 +98,10 @@ func (t *Table[K, V]) Info() Info {
 
 func erase[K, V any](k K, v *V, err error) (any, any, error) { return k, v, err }
 
+// Row decodes a row given by its whole key. Nothing of the result aliases key or
+// value. The error is a *Damage.
+func (t *Table[K, V]) Row(key, value []byte) (K, *V, error) { return t.row(key, value) }
+
 // row decodes a row. Nothing of the result aliases key or value.
 func (t *Table[K, V]) row(key, value []byte) (k K, v *V, err error) {
 	kr := codec.NewKeyReader(key[1:])

@@ -72,6 +72,16 @@ func DecodeLog(b []byte, ptr any) error {
 	return nil
 }
 
+// DecodeKnown reads the fields that *ptr has and passes over others: for records
+// that tell a program that it is too old for the rest.
+func DecodeKnown(b []byte, ptr any) error {
+	if err := lenient.Unmarshal(b, ptr); err != nil {
+		_, what := describeCBOR(err)
+		return fault.New(fault.Corruption, Undecodable, "a stored value cannot be decoded: it %s", what)
+	}
+	return nil
+}
+
 // Fingerprint identifies the content of a command: SHA-256 over the operation's
 // number and the encoded request. The logged time is no part of it. The encoded
 // request is returned too, so that it is encoded once.

@@ -61,6 +61,13 @@ func newBed(t *testing.T, change ...func(*httpgw.Options)) *bed {
 	}
 	b.key, b.keyID = b.newKey(api.Principal{ID: "admin", Administrator: true, PolicyEpoch: 1})
 	o := httpgw.Options{Door: db.Engine(), Version: "test", Metrics: prometheus.NewRegistry()}
+	o.Backup = func(ctx context.Context, c httpgw.Caller, w io.Writer) (string, error) {
+		made, err := db.Backups().CreateFor(ctx, c, w, nil)
+		if err != nil {
+			return "", err
+		}
+		return made.ID, nil
+	}
 	for _, f := range change {
 		f(&o)
 	}

@@ -1,5 +1,6 @@
 // Package httpgw is the HTTP surface: one route per operation of the registry,
-// the tail of a source, sessions, and the pages of a server.
+// the tail of a source, sessions, the download of a backup, and the pages of a
+// server.
 //
 // Owns: routes, media types, problem bodies, reading at most the body limit, the
 // session protocol's server side, TLS and listening, request metrics.

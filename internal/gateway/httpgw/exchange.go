@@ -25,7 +25,7 @@ const (
 // operation answers one request of one operation.
 func (g *Gateway) operation(w http.ResponseWriter, r *http.Request, rt *route) {
 	began := time.Now()
-	resp, f := g.exchange(r, rt)
+	resp, f := g.exchange(w, r, rt)
 	mediaType := answerType(r)
 	var body []byte
 	if f == nil {
@@ -42,7 +42,7 @@ func (g *Gateway) operation(w http.ResponseWriter, r *http.Request, rt *route) {
 
 // exchange authenticates before it reads the body, so that strangers cost no
 // memory.
-func (g *Gateway) exchange(r *http.Request, rt *route) (any, *fault.Error) {
+func (g *Gateway) exchange(w http.ResponseWriter, r *http.Request, rt *route) (any, *fault.Error) {
 	caller, f := g.authenticate(r)
 	if f != nil {
 		return nil, f
@@ -64,6 +64,12 @@ func (g *Gateway) exchange(r *http.Request, rt *route) (any, *fault.Error) {
 	}
 	if f := useIdempotencyKey(r.Header, req); f != nil {
 		return nil, f
+	}
+	if rt.op.Long { // the server's deadlines are for what is answered soon
+		c := http.NewResponseController(w)
+		if err := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})); err != nil {
+			g.log.Warn("a long operation keeps its deadline", "operation", rt.op.Name, "error", err)
+		}
 	}
 	return g.do(r.Context(), caller, rt, req)
 }

@@ -27,6 +27,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Version of the program, for the documents.
 	Version string
+	// Backup makes backups for administrators; nil refuses them.
+	Backup Backup
 	// SessionCalls is how many calls one session may have in flight; 1,024 when
 	// zero.
 	SessionCalls int
@@ -42,6 +44,7 @@ type Gateway struct {
 	routes       map[string]*route // by path
 	byNumber     map[uint16]*route
 	pages        map[string]http.HandlerFunc // what is read with GET
+	makeBackup   Backup
 	metrics      *metrics
 	sessionCalls int
 
@@ -80,7 +83,7 @@ func New(o Options) (*Gateway, error) {
 		o.BodiesBytes = limits.BodiesBytes
 	}
 	g := &Gateway{
-		door: o.Door, log: o.Logger, sessionCalls: o.SessionCalls,
+		door: o.Door, log: o.Logger, sessionCalls: o.SessionCalls, makeBackup: o.Backup,
 		routes: map[string]*route{}, byNumber: map[uint16]*route{},
 	}
 	g.serving, g.stop = context.WithCancel(context.Background())
@@ -128,6 +131,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		g.operation(w, r, rt)
+		return
+	}
+	if r.URL.Path == api.BackupPath {
+		if r.Method != http.MethodPost {
+			g.refuseMethod(w, r, http.MethodPost)
+			return
+		}
+		g.backup(w, r)
 		return
 	}
 	if page := g.pages[r.URL.Path]; page != nil {

@@ -122,6 +122,18 @@ func listKeys(v *op.View, req *api.APIKeysListRequest) (*api.APIKeysListResponse
 	return resp, err
 }
 
+// ActiveKeys counts the keys that are neither revoked nor expired at now
+// (milliseconds). It reads all of them.
+func ActiveKeys(r kv.Reader, catalogShard uint16, now int64) (n int64, err error) {
+	err = keys.Scan(r, table.Range{Prefix: codec.AppendUint16(nil, catalogShard)}, func(_ keyKey, v *storedKey) (bool, error) {
+		if !v.Key.Revoked && (v.Key.ExpiresAt == 0 || int64(v.Key.ExpiresAt) > now) {
+			n++
+		}
+		return true, nil
+	})
+	return n, err
+}
+
 // Identity is what an API key proves.
 type Identity struct {
 	Tenant, Principal string

@@ -304,12 +304,9 @@ func (n *node) check() {
 	snap := n.store.NewSnapshot()
 	defer snap.Close()
 	for shard := range n.e.Shards() + 1 {
-		a := &op.Audit{Scope: op.Scope{R: snap, Now: n.now.UnixMilli(), Space: table.Space{Shard: shard}, Registry: n.e.Registry()}, Counts: map[string]int64{}}
-		for _, r := range n.e.Registry().Resources() {
-			if r.Check != nil {
-				n.must(r.Check(a))
-			}
-		}
+		a := op.NewAudit(op.Scope{R: snap, Now: n.now.UnixMilli(), Space: table.Space{Shard: shard}, Registry: n.e.Registry()}, n.e.Registry().Resources())
+		a.Shards = n.e.Shards()
+		n.must(a.Run())
 		if len(a.Findings) > 0 {
 			n.t.Errorf("shard %d: %+v", shard, a.Findings)
 		}

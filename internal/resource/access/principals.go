@@ -84,39 +84,3 @@ func list(v *op.View, req *api.PrincipalsListRequest) (*api.PrincipalsListRespon
 	})
 	return resp, err
 }
-
-// check verifies that every key has a principal and is found by its id.
-func check(a *op.Audit) error {
-	prefix := codec.AppendUint16(nil, a.Space.Shard)
-	err := principals.Scan(a.R, table.Range{Prefix: prefix}, func(principalKey, *api.Principal) (bool, error) {
-		a.Count("principals", 1)
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	var found []keyKey
-	var owners []principalKey
-	err = keys.Scan(a.R, table.Range{Prefix: prefix}, func(k keyKey, v *storedKey) (bool, error) {
-		found = append(found, k)
-		owners = append(owners, principalKey{k.Shard, v.Key.Tenant, v.Key.PrincipalID})
-		a.Count("apiKeys", 1)
-		return true, nil
-	})
-	for i, k := range found {
-		if err != nil {
-			break
-		}
-		var t keyTenant
-		var ok bool
-		if t, ok, err = keyTenants.Get(a.R, tenantKey{k.Shard, k.KeyID}); err == nil && (!ok || t.Tenant != k.Tenant) {
-			a.Report("index", "apiKey/"+k.KeyID, "the key is not found by its id")
-		}
-		if ok, err2 := principals.Has(a.R, owners[i]); err2 != nil {
-			err = err2
-		} else if !ok {
-			a.Report("reference", "apiKey/"+k.KeyID, "the key's principal does not exist")
-		}
-	}
-	return err
-}

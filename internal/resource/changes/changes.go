@@ -15,6 +15,7 @@ const (
 	Resource  Kind = 1 // a resource was configured, or its deletion began
 	Principal Kind = 2 // a principal's policy was set
 	Forgotten Kind = 3 // a deleted resource's name is free again
+	Dispatch  Kind = 4 // delivery was stopped or resumed
 )
 
 // Change is one change of the catalog as it travels to the shards.

@@ -41,35 +41,3 @@ func list(v *op.View, req *api.ResourcesListRequest) (*api.ResourcesListResponse
 	})
 	return resp, err
 }
-
-// check verifies that names and numbers agree.
-func check(a *op.Audit) error {
-	prefix := codec.AppendUint16(nil, a.Space.Shard)
-	names := map[uint32]string{}
-	err := byName.Scan(a.R, table.Range{Prefix: prefix}, func(k Name, r *api.Resource) (bool, error) {
-		a.Count("resources", 1)
-		if other, taken := names[r.ID]; taken {
-			a.Report("reference", "resource/"+k.Name, "has the number %d, as has %s", r.ID, other)
-		}
-		names[r.ID] = k.Name
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	seen := 0
-	err = byID.Scan(a.R, table.Range{Prefix: prefix}, func(k numberKey, n *number) (bool, error) {
-		if n.Gone {
-			return true, nil
-		}
-		seen++
-		if names[k.ID] != n.Name {
-			a.Report("index", "resource/"+n.Name, "the number %d does not lead to it", k.ID)
-		}
-		return true, nil
-	})
-	if seen != len(names) {
-		a.Report("index", "resource", "%d names and %d numbers", len(names), seen)
-	}
-	return err
-}

@@ -316,7 +316,7 @@ func TestTheCheckFindsEachKindOfDamage(t *testing.T) {
 		want string
 	}{
 		{table.Document, "document-counters"}, {table.DocumentHead, "document-owner"}, {table.DocumentIndex, "document-entries"},
-		{table.DocumentUniq, "document-entries"}, {table.DocumentTomb, "document-tombstones"}, {table.Due, "document-tombstones"},
+		{table.DocumentUniq, "document-entries"}, {table.DocumentTomb, "document-tombstones"}, {table.Due, "due"},
 	} {
 		var key, value []byte
 		if err := w.tx.Scan([]byte{byte(c.id)}, []byte{byte(c.id) + 1}, false, func(k, v []byte) (bool, error) {

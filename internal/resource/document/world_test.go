@@ -292,11 +292,9 @@ func (w *world) audit() (*op.Audit, string) {
 	defer snap.Close()
 	s := w.scope(root)
 	s.R = snap
-	a := &op.Audit{Scope: s, Counts: map[string]int64{}}
-	for _, r := range w.registry.Resources() {
-		if err := r.Check(a); err != nil {
-			w.t.Fatalf("check: %v", err)
-		}
+	a := op.NewAudit(s, w.registry.Resources())
+	if err := a.Run(); err != nil {
+		w.t.Fatalf("check: %v", err)
 	}
 	text := ""
 	for _, f := range a.Findings {

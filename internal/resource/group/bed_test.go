@@ -363,12 +363,8 @@ func (b *bed) audit() ([]op.Finding, map[string]int64) {
 	b.t.Helper()
 	snap := b.store.NewSnapshot()
 	defer snap.Close()
-	a := &op.Audit{Scope: b.scope(snap), Counts: map[string]int64{}}
-	for _, r := range b.registry.Resources() {
-		if r.Check != nil {
-			b.must(r.Check(a))
-		}
-	}
+	a := op.NewAudit(b.scope(snap), b.registry.Resources())
+	b.must(a.Run())
 	return a.Findings, a.Counts
 }
 

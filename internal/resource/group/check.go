@@ -1,51 +1,57 @@
 package group
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/keyload/keyload/internal/op"
-	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
 )
 
 // auditor verifies the groups of one shard: every row belongs to a group, every
-// head is what a full scan of its rows counts, every index entry has its row and
-// the other way round.
+// head is what a scan of its rows counts, leases and rows say the same. The indexes
+// of ready and waiting places, of ordering keys and of run ends follow from the
+// window and the dead letters.
 type auditor struct {
 	*op.Audit
 	groups   map[ref]*tally
-	order    []ref        // as they were met
-	removing map[ref]bool // deleted groups that may have rows left
+	order    []ref // as they were met
+	removing map[ref]*removal
+	scratch  []byte
 }
 
 // tally is what a scan counts for one group.
 type tally struct {
-	name       name
-	def        *definition
-	head       head // as stored
-	counts     [states]int64
-	dead       [states]int64
-	deadBytes  int64
-	matched    int64
-	runs       int64
-	runEnds    int64
-	next       uint64 // the position that the next row must begin at
-	afterRun   bool
-	broken     bool // the rows are not without gaps
-	wait, due  int64
-	ready      [2]int64
-	lowest     [2]uint64
-	lastBatch  uint64
-	keyedRows  int64
-	keysWanted int64
+	name      name
+	def       *definition
+	head      head // as stored
+	counts    [states]int64
+	dead      [states]int64
+	deadBytes int64
+	matched   int64
+	runs      int64
+	next      uint64 // the position that the next row must begin at
+	afterRun  bool
+	broken    bool            // the rows are not without gaps
+	keys      map[string]bool // of the positions met so far
+	wait, due int64
+	lowest    [2]uint64 // of ready places
+	lastBatch uint64
+	skipped   uint64 // number of the last skip
+	skips     uint64
+	leased    op.Sum // places under leases, as their rows say
+	leases    op.Sum // as the leases say
 }
 
 // check verifies the invariants of quality §1 that concern groups.
 func check(a *op.Audit) error {
-	x := &auditor{Audit: a, groups: map[ref]*tally{}, removing: map[ref]bool{}}
-	for _, step := range []func() error{x.definitions, x.removals, x.window, x.deadLetters, x.readies, x.waits, x.leases, x.keyed, x.runEnds, x.strays, x.compare} {
+	x := &auditor{Audit: a, groups: map[ref]*tally{}, removing: map[ref]*removal{}}
+	for _, t := range []table.Info{readies.Info(), waits.Info(), keyed.Info(), runEnds.Info()} {
+		a.Derives(op.Derived{Table: t, Skip: x.beingRemoved})
+	}
+	for _, step := range []func() error{x.removals, x.definitions, x.heads, x.window, x.deadLetters, x.leases, x.skips, x.compare} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -55,228 +61,184 @@ func check(a *op.Audit) error {
 }
 
 func (x *auditor) definitions() error {
-	return definitions.Scan(x.R, shardRange(x.Space.Shard), func(n name, def *definition) (bool, error) {
+	return op.Each(x.Audit, &definitions, func(n name, def *definition) error {
 		f := def.ref(n)
 		t := &tally{name: n, def: def, afterRun: true}
+		where := fmt.Sprintf("group %q of %s", n.Group, x.OwnerName(f.Owner))
+		if x.removing[f] != nil {
+			x.Report("removal", where, "the group is there, and its rows are being removed")
+		}
+		if x.groups[f] != nil {
+			x.Report("index", where, "its number %d is that of another group", f.ID)
+		}
+		if !bytes.Equal(def.Fingerprint, fingerprintOf(&def.Wanted)) {
+			x.Report("definition", where, "the definition is not the one that its fingerprint is of")
+		}
+		x.Past(where, "its creation", def.CreatedAt)
+		x.Applied(where, "its creation", f.ID, 1)
 		h, ok, err := heads.Get(x.R, f)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if !ok {
-			x.Report("index", x.where(f), "group %q has no head", n.Group)
+			x.Report("index", where, "the group has no head")
 		}
 		t.head, t.next = h, h.Checkpoint+1
 		x.groups[f] = t
 		x.order = append(x.order, f)
-		return true, nil
+		x.ImplyDue(table.DueGroup, n.append(nil), h.Armed)
+		return nil
+	})
+}
+
+// heads belong to a group each.
+func (x *auditor) heads() error {
+	return op.Each(x.Audit, &heads, func(f ref, _ *head) error {
+		if x.groups[f] == nil {
+			x.Report("index", x.where(f), "a head belongs to no group")
+		}
+		return nil
 	})
 }
 
 func (x *auditor) where(f ref) string {
 	if t := x.groups[f]; t != nil {
-		return fmt.Sprintf("group %q of resource %d in %x", t.name.Group, f.Owner.Resource, f.Owner.Partition[:4])
+		return fmt.Sprintf("group %q of %s", t.name.Group, x.OwnerName(f.Owner))
 	}
-	return fmt.Sprintf("group number %d of resource %d in %x", f.ID, f.Owner.Resource, f.Owner.Partition[:4])
+	return fmt.Sprintf("group number %d of %s", f.ID, x.OwnerName(f.Owner))
 }
 
 // of finds the tally of a row's group; rows of a group that is not there are
-// reported unless they, or its resource, are being removed.
-func (x *auditor) of(f ref, what string) *tally {
+// reported unless they are being removed.
+func (x *auditor) of(f ref, id table.ID, key []byte) *tally {
 	t := x.groups[f]
-	if t == nil && !x.removing[f] {
-		x.stray(f, what)
+	if t == nil && !x.left(f, id, key) {
+		x.Report("index", x.where(f), "a row of table %d belongs to no group", id)
 	}
 	return t
-}
-
-// stray reports a row of a group that is not there, unless its resource is being
-// deleted.
-func (x *auditor) stray(f ref, what string) {
-	if res, err := directory.ByID(x.R, f.Owner.Shard, f.Owner.Resource); err != nil || res != nil {
-		x.Report("index", x.where(f), "a %s row belongs to no group", what)
-	}
 }
 
 // window: rows begin after the checkpoint and leave no gap up to the issued
 // position; runs touch neither each other nor the checkpoint.
 func (x *auditor) window() error {
-	return rows.Scan(x.R, shardRange(x.Space.Shard), func(k rowKey, r *row) (bool, error) {
-		t := x.of(k.Ref, rows.Name)
+	return op.Each(x.Audit, &rows, func(k rowKey, r *row) error {
+		t := x.of(k.Ref, rows.ID, rows.Bytes(k))
 		if t == nil {
-			return true, nil
+			return nil
 		}
 		last := k.Position
 		if r.isRun() {
 			last = r.End
-			t.runs++
-			t.matched += int64(r.Matched)
-			if t.afterRun {
-				x.Report("window", x.where(k.Ref), "the gap run at %d touches the one before it, or the checkpoint", k.Position)
-			}
-			if r.End < k.Position || r.Matched > r.End-k.Position+1 {
-				x.Report("window", x.where(k.Ref), "the gap run at %d ends at %d with %d matched positions", k.Position, r.End, r.Matched)
-			}
+			x.run(t, k, r)
 		} else {
 			t.counts[r.State]++
 			t.matched++
-			if r.Key != "" {
-				t.keysWanted++
-			}
+			x.entry(t, k, place{true, k.Position}, &r.entry)
+			x.inOrder(t, k, &r.entry)
 		}
 		if k.Position != t.next {
 			x.Report("window", x.where(k.Ref), "a row stands at position %d where %d was due", k.Position, t.next)
 			t.broken = true
 		}
 		t.next, t.afterRun = last+1, r.isRun()
-		return true, x.indexed(k, place{true, k.Position}, &r.entry)
+		return nil
 	})
+}
+
+func (x *auditor) run(t *tally, k rowKey, r *row) {
+	t.runs++
+	t.matched += int64(r.Matched)
+	if t.afterRun {
+		x.Report("window", x.where(k.Ref), "the gap run at %d touches the one before it, or the checkpoint", k.Position)
+	}
+	if r.End < k.Position || r.Matched > r.End-k.Position+1 {
+		x.Report("window", x.where(k.Ref), "the gap run at %d ends at %d with %d matched positions", k.Position, r.End, r.Matched)
+	}
+	op.Imply(x.Audit, &runEnds, rowKey{k.Ref, r.End}, &runStart{k.Position})
+}
+
+// inOrder: of the unfinished positions of a key the first can be claimed, and all
+// others wait for it.
+func (x *auditor) inOrder(t *tally, k rowKey, e *entry) {
+	older := e.Key != "" && t.keys[e.Key]
+	if older != (e.State == blocked) {
+		x.Report("order", x.where(k.Ref), "position %d is %s, and an older one of its key is unfinished: %t", k.Position, e.State.name(), older)
+	}
+	if e.Key == "" {
+		return
+	}
+	if t.keys == nil {
+		t.keys = map[string]bool{}
+	}
+	t.keys[e.Key] = true
+	op.Imply(x.Audit, &keyed, orderKey{k.Ref, e.Key, k.Position}, &table.None{})
 }
 
 func (x *auditor) deadLetters() error {
-	return deadLetters.Scan(x.R, shardRange(x.Space.Shard), func(k rowKey, dl *deadLetter) (bool, error) {
-		t := x.of(k.Ref, deadLetters.Name)
+	return op.Each(x.Audit, &deadLetters, func(k rowKey, dl *deadLetter) error {
+		t := x.of(k.Ref, deadLetters.ID, deadLetters.Bytes(k))
 		if t == nil {
-			return true, nil
+			return nil
 		}
+		where := x.where(k.Ref)
 		t.dead[dl.State]++
 		t.deadBytes += int64(len(dl.Event))
-		if dl.State == finished || dl.State == blocked || dl.State == held {
-			x.Report("state", x.where(k.Ref), "the dead letter at %d is %s", k.Position, dl.State.name())
+		if dl.State == finished || dl.State == blocked || dl.State == held || dl.Version == 0 || dl.Key != "" {
+			x.Report("state", where, "the dead letter at %d is %s, in version %d", k.Position, dl.State.name(), dl.Version)
 		}
-		if _, err := source.DecodeRecord(dl.Event); err != nil {
-			x.Report("body", x.where(k.Ref), "the event of the dead letter at %d cannot be read", k.Position)
+		x.Past(where, "the end of a dead letter's attempts", dl.At)
+		x.entry(t, k, place{false, k.Position}, &dl.entry)
+		same, err := source.Holds(&x.Scope, t.name.Source, k.Position, dl.Event)
+		if err == nil && !same {
+			x.Report("body", where, "the event of the dead letter at %d is not the one at this position of the source", k.Position)
 		}
-		return true, x.indexed(k, place{false, k.Position}, &dl.entry)
+		return err
 	})
 }
 
-// indexed: a place has the index entry of its state.
-func (x *auditor) indexed(k rowKey, p place, e *entry) error {
-	ok, err := true, error(nil)
+// entry says which index row a place has, and verifies what its state asks for.
+func (x *auditor) entry(t *tally, k rowKey, p place, e *entry) {
+	where, claims := x.where(k.Ref), e.Attempts
+	x.Past(where, "a first delivery", e.IssuedAt)
+	x.Past(where, "a lease", e.First)
 	switch e.State {
 	case ready:
-		ok, err = readies.Has(x.R, readyKey{k.Ref, p})
+		kind := kindOf(p)
+		if t.lowest[kind] == 0 {
+			t.lowest[kind] = p.Position
+		}
+		op.Imply(x.Audit, &readies, readyKey{k.Ref, p}, &table.None{})
 	case waiting:
-		ok, err = waits.Has(x.R, timeKey{k.Ref, e.NotBefore, p.code()})
+		if e.NotBefore == 0 {
+			x.Report("state", where, "position %d waits for nothing", p.Position)
+		}
+		t.wait = leasing.Earlier(t.wait, e.NotBefore)
+		op.Imply(x.Audit, &waits, timeKey{k.Ref, e.NotBefore, p.code()}, &table.None{})
 	case leased:
-		var l lease
-		if l, ok, err = leases.Get(x.R, timeKey{k.Ref, e.Until, e.Batch}); ok {
-			ok = lists(&l, p)
+		claims--
+		if e.Until == 0 || e.Batch == 0 {
+			x.Report("lease", where, "the lease of position %d has no deadline or number", p.Position)
 		}
+		t.due = leasing.Earlier(t.due, e.Until)
+		t.lastBatch = max(t.lastBatch, e.Batch)
+		t.leased.Add(x.listing(e.Until, e.Batch, p.code()))
 	}
-	if err == nil && ok && p.Window && e.Key != "" {
-		ok, err = keyed.Has(x.R, orderKey{k.Ref, e.Key, p.Position})
+	if claims != e.Failures+e.LeaseLosses || e.State == blocked && e.Attempts != 0 {
+		x.Report("state", where, "position %d was claimed %d times and is %s, with %d failures and %d leases lost", p.Position, e.Attempts, e.State.name(), e.Failures, e.LeaseLosses)
 	}
-	if err == nil && !ok {
-		x.Report("index", x.where(k.Ref), "position %d is %s and not in the index of that state", p.Position, e.State.name())
-	}
-	return err
 }
 
-func lists(l *lease, p place) bool {
-	for _, c := range l.Places {
-		if c == p.code() {
-			return true
-		}
-	}
-	return false
-}
-
-// points: an index entry names a place in its state.
-func (x *auditor) points(f ref, p place, s state, holds func(*entry) bool) error {
-	var e *entry
-	if p.Window {
-		r, ok, err := rows.Get(x.R, rowKey{f, p.Position})
-		if err != nil {
-			return err
-		}
-		if ok {
-			e = &r.entry
-		}
-	} else {
-		dl, ok, err := deadLetters.Get(x.R, rowKey{f, p.Position})
-		if err != nil {
-			return err
-		}
-		if ok {
-			e = &dl.entry
-		}
-	}
-	if e == nil || e.State != s || !holds(e) {
-		x.Report("index", x.where(f), "the index of %s positions names %d, which is not", s.name(), p.Position)
-	}
-	return nil
-}
-
-func (x *auditor) readies() error {
-	return readies.Scan(x.R, shardRange(x.Space.Shard), func(k readyKey, _ *table.None) (bool, error) {
-		t := x.of(k.Ref, readies.Name)
-		if t == nil {
-			return true, nil
-		}
-		kind := kindOf(k.Place)
-		if t.ready[kind] == 0 {
-			t.lowest[kind] = k.Place.Position
-		}
-		t.ready[kind]++
-		return true, x.points(k.Ref, k.Place, ready, func(*entry) bool { return true })
-	})
-}
-
-func (x *auditor) waits() error {
-	return waits.Scan(x.R, shardRange(x.Space.Shard), func(k timeKey, _ *table.None) (bool, error) {
-		t := x.of(k.Ref, waits.Name)
-		if t == nil {
-			return true, nil
-		}
-		t.wait = leasing.Earlier(t.wait, k.When)
-		return true, x.points(k.Ref, placeOf(k.Seq), waiting, func(e *entry) bool { return e.NotBefore == k.When })
-	})
-}
-
+// leases compares lease rows with the places under them.
 func (x *auditor) leases() error {
-	return leases.Scan(x.R, shardRange(x.Space.Shard), func(k timeKey, l *lease) (bool, error) {
-		t := x.of(k.Ref, leases.Name)
+	return op.Each(x.Audit, &leases, func(k timeKey, l *lease) error {
+		t := x.of(k.Ref, leases.ID, leases.Bytes(k))
 		if t == nil {
-			return true, nil
+			return nil
 		}
-		t.due = leasing.Earlier(t.due, k.When)
 		t.lastBatch = max(t.lastBatch, k.Seq)
 		for _, c := range l.Places {
-			if err := x.points(k.Ref, placeOf(c), leased, func(e *entry) bool { return e.Until == k.When && e.Batch == k.Seq }); err != nil {
-				return false, err
-			}
+			t.leases.Add(x.listing(k.When, k.Seq, c))
 		}
-		return true, nil
-	})
-}
-
-func (x *auditor) keyed() error {
-	return keyed.Scan(x.R, shardRange(x.Space.Shard), func(k orderKey, _ *table.None) (bool, error) {
-		t := x.of(k.Ref, keyed.Name)
-		if t == nil {
-			return true, nil
-		}
-		t.keyedRows++
-		r, ok, err := rows.Get(x.R, rowKey{k.Ref, k.Position})
-		if err == nil && (!ok || r.isRun() || r.Key != k.Key) {
-			x.Report("index", x.where(k.Ref), "the order of a key names %d, which is finished or of another key", k.Position)
-		}
-		return true, err
-	})
-}
-
-func (x *auditor) runEnds() error {
-	return runEnds.Scan(x.R, shardRange(x.Space.Shard), func(k rowKey, start *runStart) (bool, error) {
-		t := x.of(k.Ref, runEnds.Name)
-		if t == nil {
-			return true, nil
-		}
-		t.runEnds++
-		r, ok, err := rows.Get(x.R, rowKey{k.Ref, start.Position})
-		if err == nil && (!ok || !r.isRun() || r.End != k.Position) {
-			x.Report("index", x.where(k.Ref), "the end of a gap run at %d names %d, where none with that end begins", k.Position, start.Position)
-		}
-		return true, err
+		return nil
 	})
 }

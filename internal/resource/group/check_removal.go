@@ -5,48 +5,48 @@ import (
 	"slices"
 
 	"github.com/keyload/keyload/internal/codec"
+	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/table"
 )
 
 // shardRange is every row of a table in a shard.
 func shardRange(shard uint16) table.Range { return table.Range{Prefix: codec.AppendUint16(nil, shard)} }
 
-// removals: a deleted group has nothing that makes a group, its removal is due, and
-// it goes on among rows of the group.
+// removals: the removal of what a deleted group left is due, and goes on among rows
+// of the group.
 func (x *auditor) removals() error {
-	return removals.Scan(x.R, shardRange(x.Space.Shard), func(f ref, m *removal) (bool, error) {
-		x.removing[f] = true
-		if x.groups[f] != nil {
-			x.Report("removal", x.where(f), "the group is there, and its rows are being removed")
+	return op.Each(x.Audit, &removals, func(f ref, m *removal) error {
+		x.removing[f] = m
+		if m.Armed == 0 || m.Next != nil && !m.among(f) {
+			x.Report("removal", x.where(f), "the removal of its rows is not armed, or goes on at a row of another group")
 		}
-		within := func(id table.ID) bool { return bytes.HasPrefix(m.Next, under(id, f)) }
-		if m.Next != nil && !slices.ContainsFunc(leftRows[:], within) {
-			x.Report("removal", x.where(f), "the removal of its rows goes on at a row of another group")
-		}
-		has, err := table.DueRows.Has(x.R, table.DueKey{Shard: f.Owner.Shard, When: m.Armed, Kind: table.DueRemoval, Owner: string(f.append(nil))})
-		if err == nil && !has {
-			x.Report("due", x.where(f), "the removal of its rows is armed for %d and has no due row", m.Armed)
-		}
-		return true, err
+		x.ImplyDue(table.DueRemoval, f.append(nil), m.Armed)
+		return nil
 	})
 }
 
-// strays: heads and skips belong to a group; they are no rows that a deleted one
-// leaves.
-func (x *auditor) strays() error {
-	err := heads.Scan(x.R, shardRange(x.Space.Shard), func(f ref, _ *head) (bool, error) {
-		if x.groups[f] == nil {
-			x.stray(f, heads.Name)
-		}
-		return true, nil
-	})
-	if err != nil {
-		return err
+// among says that a removal goes on at a row of its group.
+func (m *removal) among(f ref) bool {
+	return slices.ContainsFunc(leftRows[:], func(id table.ID) bool { return bytes.HasPrefix(m.Next, under(id, f)) })
+}
+
+// left says that a row is one that a deleted group has left, and that its removal
+// will come to it.
+func (x *auditor) left(f ref, id table.ID, key []byte) bool {
+	m := x.removing[f]
+	if m == nil || x.groups[f] != nil {
+		return false
 	}
-	return skips.Scan(x.R, shardRange(x.Space.Shard), func(k rowKey, _ *skip) (bool, error) {
-		if x.groups[k.Ref] == nil {
-			x.stray(k.Ref, skips.Name)
-		}
-		return true, nil
-	})
+	if m.Next == nil || !m.among(f) {
+		return true
+	}
+	at, now := slices.Index(leftRows[:], id), slices.Index(leftRows[:], table.ID(m.Next[0]))
+	return at > now || at == now && bytes.Compare(key, m.Next) >= 0
+}
+
+// beingRemoved passes over index rows of deleted groups.
+func (x *auditor) beingRemoved(key, _ []byte) (bool, error) {
+	kr := codec.NewKeyReader(key[1:])
+	f := readRef(&kr)
+	return kr.Err() == nil && x.left(f, table.ID(key[0]), key), nil
 }

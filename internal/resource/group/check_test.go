@@ -47,17 +47,8 @@ func (b *bed) unsound() bool {
 	b.t.Helper()
 	snap := b.store.NewSnapshot()
 	defer snap.Close()
-	a := &op.Audit{Scope: b.scope(snap), Counts: map[string]int64{}}
-	for _, r := range b.registry.Resources() {
-		if r.Check == nil {
-			continue
-		}
-		if err := r.Check(a); errors.Is(err, kv.ErrCorrupt) {
-			return true
-		} else if err != nil {
-			b.t.Fatalf("check: %v", err)
-		}
-	}
+	a := op.NewAudit(b.scope(snap), b.registry.Resources())
+	b.must(a.Run())
 	return len(a.Findings) > 0
 }
 

@@ -231,7 +231,7 @@ func TestASourceHasNoMoreGroupsThanItsBound(t *testing.T) {
 			def := &definition{ID: uint64(1_000_000 + i), Wanted: wanted, Fingerprint: fingerprintOf(&wanted), CreatedAt: b.now, Tenant: "default"}
 			n := name{b.key(), fmt.Sprint("filler", i)}
 			definitions.Put(c.Tx, n, def)
-			heads.Put(c.Tx, def.ref(n), &head{Generation: 1, Epoch: 1})
+			heads.Put(c.Tx, def.ref(n), &head{Generation: def.ID, Epoch: def.ID})
 		}
 		return nil
 	})

@@ -13,8 +13,11 @@ import (
 
 // otherReads are not of the group's own rows, or stay in memory: the receipt, the
 // topic's definition, the group's definition and head, the source's head, the
-// partition's name.
-const otherReads = 6
+// partition's name; of a receive also whether the store delivers.
+const (
+	otherReads   = 6
+	receiveReads = otherReads + 1
+)
 
 // cost is what one command cost in the group's own rows, wherever a read was
 // answered from. The machine's share (look for a receipt, store it, store the
@@ -32,7 +35,7 @@ func (b *bed) cost(reads uint64, fn func()) kv.Work {
 
 func (b *bed) costs(what string, want kv.Work, fn func()) {
 	b.t.Helper()
-	if got := b.cost(otherReads, fn); got != want {
+	if got := b.cost(receiveReads, fn); got != want {
 		b.t.Errorf("%s cost %+v, want %+v", what, got, want)
 	}
 }
@@ -98,7 +101,7 @@ func TestClaimAckAndStatusCostTheSameWhateverTheSpanAndTheBacklog(t *testing.T) 
 		b, head, rest := spanning(t, c.span, c.backlog)
 		var p price
 		var claimed []api.GroupDelivery
-		p.claim = b.cost(otherReads, func() { claimed = b.receive(3).Deliveries })
+		p.claim = b.cost(receiveReads, func() { claimed = b.receive(3).Deliveries })
 		p.middle = b.cost(otherReads-1, func() { b.ack(rest[2]) })
 		b.must(b.view(func(v *op.View) error {
 			before := v.R.Work()

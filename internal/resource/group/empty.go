@@ -111,7 +111,7 @@ func cheapReceive(v *op.View, req *api.SubscriptionsReceiveRequest) (*api.Subscr
 	if err != nil {
 		return nil, err
 	}
-	if err := mayReceive(res, n.Group, def, h, req); err != nil {
+	if err := mayReceive(&v.Scope, res, n.Group, def, h, req); err != nil {
 		if fault.CodeOf(err) == fault.DispatchPaused {
 			return nil, err // it leaves no receipt either way
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/source"
 )
 
@@ -120,9 +121,17 @@ func (x *explainer) explainPending(at uint64) error {
 
 // stopped says what keeps every receive of the group from delivering.
 func (x *explainer) stopped(s api.PositionState) (bool, error) {
+	d, err := dispatch.State(x.v.R, x.v.Space.Shard)
+	if err != nil {
+		return false, err
+	}
 	switch {
+	case d.Paused:
+		x.say(s, string(api.ReasonDispatchPaused), "admin.dispatch", "The whole store is paused.")
 	case x.res.Paused:
 		x.say(s, string(api.ReasonPaused), "resources.configure with paused: false", "The %s is paused.", x.res.Kind)
+	case x.h.FailureCode == restored:
+		x.say(s, string(api.ReasonPaused), "subscriptions.resume", "The group is paused since the store was restored.")
 	case x.h.FailureCode != "":
 		x.say(s, string(api.ReasonPaused), "subscriptions.resume", "The group paused itself at position %d (%s).", x.h.FailedPosition, x.h.FailureCode)
 	case x.h.Paused:

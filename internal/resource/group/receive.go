@@ -5,6 +5,7 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
@@ -17,7 +18,7 @@ func applyReceive(c *op.Ctx, req *api.SubscriptionsReceiveRequest) (*api.Subscri
 	if err != nil {
 		return nil, err
 	}
-	if err := mayReceive(g.res, g.name.Group, g.def, &g.head, req); err != nil {
+	if err := mayReceive(&c.Scope, g.res, g.name.Group, g.def, &g.head, req); err != nil {
 		return nil, err
 	}
 	show, err := newViewer(g)
@@ -70,7 +71,10 @@ func applyReceive(c *op.Ctx, req *api.SubscriptionsReceiveRequest) (*api.Subscri
 	return resp, nil
 }
 
-func mayReceive(res *api.Resource, group string, def *definition, h *head, req *api.SubscriptionsReceiveRequest) error {
+func mayReceive(s *op.Scope, res *api.Resource, group string, def *definition, h *head, req *api.SubscriptionsReceiveRequest) error {
+	if err := dispatch.MayDeliver(s); err != nil {
+		return err
+	}
 	switch {
 	case req.ExpectedGeneration != 0 && req.ExpectedGeneration != h.Generation:
 		return atGeneration(h, group, req.ExpectedGeneration)
@@ -89,7 +93,11 @@ func terms(p *api.GroupPolicy) leasing.Terms {
 
 func pausedGroup(group string, h *head) error {
 	e := fault.New(fault.DispatchPaused, "group_paused", "group %q is paused: nothing is delivered until subscriptions.resume; acknowledgements and renewals go on", group)
-	if h.FailureCode != "" {
+	switch h.FailureCode {
+	case "":
+	case restored:
+		e = fault.New(fault.DispatchPaused, "group_restored", "group %q is paused since the store was restored: look where it stands (checkpoint %d), then subscriptions.resume, or seek first", group, h.Checkpoint)
+	default:
 		e = fault.New(fault.DispatchPaused, "group_failed", "group %q paused itself at position %d (%s): put the cause right, then subscriptions.resume", group, h.FailedPosition, h.FailureCode)
 	}
 	return e.With("generation", "%d", h.Generation)

@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/source"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -57,7 +58,13 @@ func reasonNow(v *op.View, res *api.Resource, f ref, h *head, def *definition, t
 		return err
 	}
 	resp.NextDueAt = api.Time(w.next)
+	d, err := dispatch.State(v.R, v.Space.Shard)
+	if err != nil {
+		return err
+	}
 	switch {
+	case d.Paused:
+		resp.Reason = api.ReasonDispatchPaused
 	case h.Paused || res.Paused:
 		resp.Reason = api.ReasonPaused
 	case gone:

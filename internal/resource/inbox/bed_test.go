@@ -60,6 +60,8 @@ func newBed(t *testing.T, in api.QueuePolicy) *bed {
 	for i, p := range []api.QueuePolicy{in, {MaxMessages: 3}} {
 		b.install(tx, []string{"in", "out"}[i], uint32(i+1), p)
 	}
+	topic := api.Resource{Tenant: "default", Database: "main", Domain: "main", Name: "feed", Kind: api.KindTopic, ID: feed, Version: 1}
+	b.must(directory.Install(op.NewCtx(op.Scope{Space: table.Space{Shard: shard}}, tx, [16]byte{9}, 1, 1, 1), table.EncodeCBOR(nil, &topic)))
 	pending, err := tx.Commit()
 	b.must(err)
 	b.must(pending.Wait())
@@ -157,12 +159,8 @@ func (b *bed) check() map[string]int64 {
 	b.t.Helper()
 	snap := b.store.NewSnapshot()
 	defer snap.Close()
-	a := &op.Audit{Scope: op.Scope{R: snap, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, Counts: map[string]int64{}}
-	for _, r := range b.registry.Resources() {
-		if r.Check != nil {
-			b.must(r.Check(a))
-		}
-	}
+	a := op.NewAudit(op.Scope{R: snap, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, b.registry.Resources())
+	b.must(a.Run())
 	for _, f := range a.Findings {
 		b.t.Errorf("check: %s at %s: %s", f.Invariant, f.Where, f.Text)
 	}

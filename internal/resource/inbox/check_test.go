@@ -72,8 +72,8 @@ func TestTheCheckFindsAnInputThatItsOwnerCannotHave(t *testing.T) {
 		var h head
 		table.Arm(tx, shard, table.DueInbox, k.Owner.Append(nil), &h.Armed, b.now+horizonMillis)
 		heads.Put(tx, k.Owner, &h)
-		a := &op.Audit{Scope: op.Scope{R: tx, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, Counts: map[string]int64{}}
-		b.must(check(a))
+		a := op.NewAudit(op.Scope{R: tx, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, []op.Resource{Resource()})
+		b.must(a.Run())
 		if len(a.Findings) != 1 || a.Findings[0].Invariant != "form" {
 			t.Errorf("%q of resource %d: %+v", in.id, in.owner.Resource, a.Findings)
 		}
@@ -84,8 +84,7 @@ func TestTheCheckFindsAnInputThatItsOwnerCannotHave(t *testing.T) {
 func findings(b *bed) int {
 	snap := b.store.NewSnapshot()
 	defer snap.Close()
-	a := &op.Audit{Scope: op.Scope{R: snap, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, Counts: map[string]int64{}}
-	b.must(check(a))
-	b.must(queue.Resource().Check(a))
+	a := op.NewAudit(op.Scope{R: snap, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, []op.Resource{Resource(), queue.Resource()})
+	b.must(a.Run())
 	return len(a.Findings)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/lineage"
 	"github.com/keyload/keyload/internal/wire"
 )
 
@@ -58,7 +59,8 @@ func Process(c *op.Ctx, in Input, scope string, generation uint64, effects []api
 		}
 	}
 	if found {
-		return Done{AlreadyProcessed: true, EffectsToken: tokenOf(c, &known)}, nil
+		token, err := tokenOf(c, &known)
+		return Done{AlreadyProcessed: true, EffectsToken: token}, err
 	}
 	results, err := c.MutateAll("effect", effects)
 	if err != nil {
@@ -77,12 +79,18 @@ func processedDifferently(k *key, known *record) error {
 		describe(k.Input), api.Time(known.At)).With("processedAt", "%s", api.Time(known.At))
 }
 
-// tokenOf is where the effects of a record were committed.
-func tokenOf(c *op.Ctx, known *record) api.CommitToken {
-	return api.CommitToken{
-		Incarnation: uuid.UUID(c.Incarnation).String(), Partition: c.Partition,
-		Position: known.Position, OwnershipEpoch: known.Epoch,
+// tokenOf is where the effects of a record were committed, in the history that
+// committed them: it stays what it was when the store is restored.
+func tokenOf(c *op.Ctx, known *record) (api.CommitToken, error) {
+	history := c.Incarnation
+	e, earlier, err := lineage.Of(c.Tx, c.Space.Shard, known.Position)
+	if earlier {
+		history = e.Incarnation
 	}
+	return api.CommitToken{
+		Incarnation: uuid.UUID(history).String(), Partition: c.Partition,
+		Position: known.Position, OwnershipEpoch: known.Epoch,
+	}, err
 }
 
 // fingerprint is over the identity of the input and the effects, not over the

@@ -2,12 +2,39 @@ package inbox
 
 import (
 	"github.com/keyload/keyload/internal/codec"
+	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/lineage"
 	"github.com/keyload/keyload/internal/table"
 )
 
 const horizonMillis = limits.InboxSeconds * 1000
+
+// pruning says when the records of a shard are forgotten.
+type pruning struct {
+	last     uint64 // records up to this position came back with a restore
+	restored int64  // which was then, milliseconds
+}
+
+// pruningOf reads it once for many records.
+func pruningOf(r kv.Reader, shard uint16) (pruning, error) {
+	latest, err := lineage.Latest(r, shard, 1)
+	if err != nil || len(latest) == 0 {
+		return pruning{}, err
+	}
+	return pruning{latest[0].Last, latest[0].At}, nil
+}
+
+// due is when a record is forgotten: the horizon after it was made, or after it
+// came back with a restore. What a restored group is moved back to is thus known
+// as processed, however old the backup is. It never falls as records get younger.
+func (p pruning) due(at int64, position uint64) int64 {
+	if position <= p.last {
+		at = max(at, p.restored)
+	}
+	return at + horizonMillis
+}
 
 // arm makes sure that pruning of the owner's records is armed, by the oldest.
 func arm(c *op.Ctx, owner table.Owner) error {
@@ -37,11 +64,15 @@ func prune(c *op.Ctx, ownerKey []byte, budget int) error {
 		at   orderKey
 		what key
 	}
+	p, err := pruningOf(c.Tx, owner.Shard)
+	if err != nil {
+		return err
+	}
 	var rows []old
 	next := int64(0)
 	from := codec.AppendInt64(owner.Append(nil), h.Oldest)
 	err = order.Scan(c.Tx, table.Range{Prefix: owner.Append(nil), From: from}, func(k orderKey, v *key) (bool, error) {
-		if due := k.At + horizonMillis; due > c.Now || len(rows) == budget {
+		if due := p.due(k.At, k.Position); due > c.Now || len(rows) == budget {
 			next, h.Oldest = max(due, c.Now), k.At
 			return false, nil
 		}

@@ -18,6 +18,6 @@ func Resource() op.Resource {
 			op.Handle(api.CommandsInbox, op.Command[api.CommandsInboxRequest, api.CommandsInboxResponse]{Apply: processElsewhere}),
 		},
 		Dues:  []op.Due{{Kind: table.DueInbox, Apply: prune}},
-		Check: check,
+		Check: check, Owned: true,
 	}
 }

@@ -3,7 +3,7 @@
 //
 // Owns: the partition table and the hash of a partition's name.
 //
-// May: use table.
+// May: use table, and op for its check.
 //
 // May not: know what a partition holds.
 //

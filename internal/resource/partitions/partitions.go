@@ -53,3 +53,9 @@ func Each(r kv.Reader, shard uint16, from [16]byte, fn func(s table.Space, ref a
 	rg := table.Range{Prefix: codec.AppendUint16(nil, shard), From: table.Space{Shard: shard, Partition: from}.Append(nil)}
 	return rows.Scan(r, rg, func(s table.Space, v *record) (bool, error) { return fn(s, v.Ref) })
 }
+
+// Find is the name of a partition; false when nothing was ever written to it.
+func Find(r kv.Reader, s table.Space) (api.PartitionRef, bool, error) {
+	v, ok, err := rows.Get(r, s)
+	return v.Ref, ok, err
+}

@@ -293,12 +293,8 @@ func (b *bed) check() map[string]int64 {
 	b.t.Helper()
 	snap := b.store.NewSnapshot()
 	defer snap.Close()
-	a := &op.Audit{Scope: b.scope(snap), Counts: map[string]int64{}}
-	for _, r := range b.registry.Resources() {
-		if r.Check != nil {
-			b.must(r.Check(a))
-		}
-	}
+	a := op.NewAudit(b.scope(snap), b.registry.Resources())
+	b.must(a.Run())
 	for _, f := range a.Findings {
 		b.t.Errorf("check: %s at %s: %s", f.Invariant, f.Where, f.Text)
 	}

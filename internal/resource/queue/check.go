@@ -1,57 +1,86 @@
 package queue
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
-	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
-// auditor counts, by full scan, what the heads of a shard's lanes claim.
+// auditor counts, by one scan of each table, what the heads of a shard's lanes
+// claim. The indexes of ready, scheduled, expiring and dead messages follow from
+// the messages, and so does which messages of a lease are left; bodies and leases
+// are compared with the messages by sums, and finished rows lane by lane.
 type auditor struct {
 	*op.Audit
-	lanes map[table.Owner]*tally
+	lanes   map[table.Owner]*tally
+	last    *tally
+	partial map[seqKey]*leftOf // by owner and batch: leases as the messages say
+	scratch []byte
 }
 
 // tally is what the rows of one lane add up to.
 type tally struct {
+	owner                  table.Owner
+	head                   *head // nil when it is missing
+	unordered              bool  // finished rows cannot be read, or have gaps
 	counts                 [states]int64
 	stored, inFlight, dead int64
 	expiring, finished     int64
-	bodies, remembered     int64
-	partial                int64 // lease rows of which some are left, less rows that say which
 	ready                  [priorities]int64
 	lowest                 [priorities]uint64
 	first                  firstInstants
 	lastSeq, lastReady     uint64
 	lastBatch, lastFinish  uint64
+	bodies, leases         both
+	remembered             both // finished messages, and what finished rows list
+}
+
+// both is a sum as messages imply it, and as another table has it.
+type both struct{ messages, rows op.Sum }
+
+func (p *both) equal() bool { return p.messages == p.rows }
+
+// leftOf is what messages say of one lease row.
+type leftOf struct {
+	left bits
+	size uint64
 }
 
 func (a *auditor) lane(o table.Owner) *tally {
+	if a.last != nil && a.last.owner == o {
+		return a.last
+	}
 	t := a.lanes[o]
 	if t == nil {
-		t = &tally{}
+		t = &tally{owner: o}
 		a.lanes[o] = t
 	}
+	a.last = t
 	return t
 }
 
 func (a *auditor) where(o table.Owner, id string) string {
-	return fmt.Sprintf("lane %x/%d message %q", o.Partition[:4], o.Resource, id)
+	if id == "" {
+		return "lane of " + a.OwnerName(o)
+	}
+	return fmt.Sprintf("message %q of %s", id, a.OwnerName(o))
 }
 
 // check verifies over one shard that every message has exactly the rows of its
-// state, that every index entry has its message, that counters equal what a
-// scan counts, and that what is due is armed (quality §1: 3, 4, 7, 8).
+// state, that every row has its message, that counters equal what a scan counts,
+// and that what is due is armed (quality §1: 3, 4, 7, 8).
 func check(audit *op.Audit) error {
-	a := &auditor{audit, map[table.Owner]*tally{}}
-	for _, step := range []func() error{
-		a.messages, a.bodies, a.readies, a.schedules, a.expiries, a.leases, a.finished, a.dead, a.heads, a.limits,
-	} {
+	a := &auditor{Audit: audit, lanes: map[table.Owner]*tally{}, partial: map[seqKey]*leftOf{}}
+	for _, t := range []table.Info{readies.Info(), schedules.Info(), expiries.Info(), deads.Info(), pendingDeads.Info(), leasesLeft.Info()} {
+		a.Derives(op.Derived{Table: t})
+	}
+	a.Derives(op.Derived{Table: finisheds.Info(), Skip: a.remembers})
+	for _, step := range []func() error{a.heads, a.messages, a.bodies, a.leases, a.finished, a.compare, a.limits} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -59,129 +88,46 @@ func check(audit *op.Audit) error {
 	return nil
 }
 
-func (a *auditor) prefix() table.Range {
-	return table.Range{Prefix: codec.AppendUint16(nil, a.Space.Shard)}
-}
-
-func (a *auditor) messages() error {
-	return messages.Scan(a.R, a.prefix(), func(k messageKey, m *message) (bool, error) {
-		t := a.lane(k.Owner)
-		t.counts[m.State]++
-		t.lastSeq, t.lastReady = max(t.lastSeq, m.Seq), max(t.lastReady, m.ReadySeq)
-		a.Count("messages", 1)
-		if m.State.finished() {
-			return true, nil
-		}
-		t.stored += int64(m.Charge)
-		switch m.State {
-		case leased:
-			t.inFlight += int64(m.Charge)
-			t.lastBatch = max(t.lastBatch, m.Lease.Batch)
-		case dead:
-			t.dead += int64(m.Charge)
-		}
-		return true, a.rowsOf(k, m)
+func (a *auditor) heads() error {
+	return op.Each(a.Audit, &heads, func(o table.Owner, h *head) error {
+		a.Count("lanes", 1)
+		a.ImplyDue(table.DueLane, o.Append(nil), h.Armed)
+		a.lane(o).head = h
+		return nil
 	})
 }
 
-// rowsOf looks for the rows an unfinished message must have.
-func (a *auditor) rowsOf(k messageKey, m *message) error {
-	expect := func(what string, has bool, err error) error {
-		if err == nil && !has {
-			a.Report("index", a.where(k.Owner, k.ID), "the message is %s and has no %s row", m.State.name(), what)
+// compare verifies every lane with what its rows add up to.
+func (a *auditor) compare() error {
+	for _, o := range a.owners() {
+		t := a.lane(o)
+		if err := a.explain(t); err != nil {
+			return err
 		}
-		return err
-	}
-	seq := seqKey{k.Owner, m.Seq}
-	has, err := bodies.Has(a.R, seq)
-	if err := expect("body", has, err); err != nil {
-		return err
-	}
-	switch m.State {
-	case scheduled:
-		has, err = schedules.Has(a.R, timeKey{k.Owner, m.NotBefore, m.Seq})
-	case ready:
-		has, err = readies.Has(a.R, readyKey{Owner: k.Owner, Priority: m.Priority, Seq: m.ReadySeq})
-	case leased:
-		has, err = a.listsLease(k, m)
-	case dead:
-		has, err = deads.Has(a.R, seq)
-	case pendingDead:
-		has, err = pendingDeads.Has(a.R, seq)
-	}
-	if err := expect("index", has, err); err != nil {
-		return err
-	}
-	if m.ExpiresAt != 0 && m.State.waits() {
-		has, err = expiries.Has(a.R, timeKey{k.Owner, m.ExpiresAt, m.Seq})
-		return expect("expiring", has, err)
+		if t.head == nil {
+			a.Report("counters", a.where(o, ""), "the lane has rows and no head")
+			continue
+		}
+		if err := a.counters(t); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// listsLease says whether the message's lease row names it as still leased.
-func (a *auditor) listsLease(k messageKey, m *message) (bool, error) {
-	x := &m.Lease
-	if x.Until == 0 || x.Batch == 0 || m.LeaseVersion == 0 {
-		a.Report("lease", a.where(k.Owner, k.ID), "the lease has no deadline, batch or version")
-	}
-	row, ok, err := leases.Get(a.R, timeKey{k.Owner, x.Until, x.Batch})
-	if err != nil || !ok || x.Index >= uint64(len(row.IDs)) || row.IDs[x.Index] != k.ID {
-		return false, err
-	}
-	left, partial, err := leasesLeft.Get(a.R, seqKey{k.Owner, x.Batch})
-	return !partial || left.has(x.Index), err
-}
-
-// listed checks that an index row's message exists and stands as the row says.
-func (a *auditor) listed(what string, o table.Owner, id string, stands func(*message) bool) error {
-	m, ok, err := messages.Get(a.R, messageKey{o, id})
-	if err == nil && (!ok || !stands(&m)) {
-		a.Report("index", a.where(o, id), "a %s row lists the message, which is not there or stands otherwise", what)
-	}
-	return err
-}
-
-func (a *auditor) heads() error {
-	seen := map[table.Owner]bool{}
-	err := heads.Scan(a.R, a.prefix(), func(o table.Owner, h *head) (bool, error) {
-		seen[o] = true
-		a.Count("lanes", 1)
-		return true, a.head(o, h)
-	})
-	if err != nil {
-		return err
-	}
-	var orphans []table.Owner
+// owners lists the lanes that have rows, in the order of their keys.
+func (a *auditor) owners() (all []table.Owner) {
 	//keyload:sorted the owners are sorted below
 	for o := range a.lanes {
-		if !seen[o] {
-			orphans = append(orphans, o)
-		}
+		all = append(all, o)
 	}
-	slices.SortFunc(orphans, func(x, y table.Owner) int {
-		return slices.Compare(x.Append(nil), y.Append(nil))
-	})
-	for _, o := range orphans {
-		if gone, err := a.deleted(o); err != nil {
-			return err
-		} else if !gone {
-			a.Report("counters", a.where(o, ""), "the lane has rows and no head")
-		}
-	}
-	return nil
+	slices.SortFunc(all, func(x, y table.Owner) int { return bytes.Compare(x.Append(nil), y.Append(nil)) })
+	return all
 }
 
-// deleted says that the lane's queue is gone, and its rows are being removed.
-func (a *auditor) deleted(o table.Owner) (bool, error) {
-	res, err := directory.ByID(a.R, o.Shard, o.Resource)
-	return res == nil, err
-}
-
-// head compares a head with the tally of its lane.
-func (a *auditor) head(o table.Owner, h *head) error {
-	t := a.lane(o)
-	where := a.where(o, "")
+// counters compares a head with the tally of its lane.
+func (a *auditor) counters(t *tally) error {
+	o, h, where := t.owner, t.head, a.where(t.owner, "")
 	same := func(what string, claimed, counted int64) {
 		if claimed != counted {
 			a.Report("counters", where, "%s: the head says %d, a scan counts %d", what, claimed, counted)
@@ -195,9 +141,6 @@ func (a *auditor) head(o table.Owner, h *head) error {
 	same("deadLetterBytes", h.DeadBytes, t.dead)
 	same("expiring rows", h.ExpiringRows, t.expiring)
 	same("finished rows", h.FinishedRows, t.finished)
-	same("bodies", h.stored(), t.bodies)
-	same("finished messages", h.Counts[acked]+h.Counts[expired]+h.Counts[cancelled], t.remembered)
-	same("rows of partly finished leases without their lease", 0, t.partial)
 	for p := range h.Ready {
 		same(fmt.Sprintf("ready in priority %d", p), h.Ready[p].Count, t.ready[p])
 		if t.ready[p] > 0 && t.lowest[p] < h.Ready[p].Floor {
@@ -207,12 +150,12 @@ func (a *auditor) head(o table.Owner, h *head) error {
 	if h.Seq < t.lastSeq || h.ReadySeq < t.lastReady || h.Batch < t.lastBatch || h.FinishedSeq < t.lastFinish {
 		a.Report("sequence", where, "a row has a sequence number above the head's")
 	}
-	a.conserved(where, h)
+	conserved(a, where, h)
 	return a.armed(o, where, h, t)
 }
 
 // conserved: every message enqueued is live, finished and remembered, or pruned.
-func (a *auditor) conserved(where string, h *head) {
+func conserved(a *auditor, where string, h *head) {
 	here := h.stored() + h.Counts[acked] + h.Counts[expired] + h.Counts[cancelled]
 	if h.Totals.Enqueued != here+h.Totals.Pruned {
 		a.Report("conservation", where, "%d were enqueued; %d are here and %d were pruned", h.Totals.Enqueued, here, h.Totals.Pruned)
@@ -220,10 +163,12 @@ func (a *auditor) conserved(where string, h *head) {
 	if ended := h.Totals.Acked + h.Totals.Expired + h.Totals.Cancelled; h.Totals.Enqueued != h.stored()+ended {
 		a.Report("conservation", where, "%d were enqueued; %d are unfinished and %d ended", h.Totals.Enqueued, h.stored(), ended)
 	}
+	if h.Seq != uint64(h.Totals.Enqueued) {
+		a.Report("conservation", where, "%d were enqueued, the last has number %d", h.Totals.Enqueued, h.Seq)
+	}
 }
 
-// armed: the head's lower bounds hold, and the due row is there and early
-// enough.
+// armed: the head's lower bounds hold, and the lane is armed early enough.
 func (a *auditor) armed(o table.Owner, where string, h *head, t *tally) error {
 	res, err := directory.ByID(a.R, o.Shard, o.Resource)
 	if err != nil || res == nil {
@@ -242,12 +187,16 @@ func (a *auditor) armed(o table.Owner, where string, h *head, t *tally) error {
 	if next != 0 && (h.Armed == 0 || h.Armed > max(next, a.Now)) { // what a step left over is due from then on
 		a.Report("due", where, "something is due at %d and the lane is armed for %d", next, h.Armed)
 	}
-	if h.Armed == 0 {
+	return nil
+}
+
+// limits checks that every sweep for a lowered limit is due, and of a whole queue.
+func (a *auditor) limits() error {
+	return op.Each(a.Audit, &limitSweeps, func(o table.Owner, s *limitSweep) error {
+		if s.Armed == 0 || o.Partition != [16]byte{} || s.Place.Priority >= priorities {
+			a.Report("due", a.where(o, ""), "the sweep for a lowered limit is armed for %d, or not of a whole queue", s.Armed)
+		}
+		a.ImplyDue(table.DueLimit, o.Append(nil), s.Armed)
 		return nil
-	}
-	has, err := table.DueRows.Has(a.R, table.DueKey{Shard: o.Shard, When: h.Armed, Kind: table.DueLane, Owner: string(o.Append(nil))})
-	if err == nil && !has {
-		a.Report("due", where, "the lane is armed for %d and has no due row", h.Armed)
-	}
-	return err
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -72,6 +73,9 @@ func cheapReceive(v *op.View, req *api.QueuesReceiveRequest) (*api.QueuesReceive
 	res, owner, err := directory.Resolve(&v.Scope, req.Lane.Queue, api.KindQueue)
 	if err != nil {
 		return nil, nil // the log decides, and keeps the refusal
+	}
+	if err := dispatch.MayDeliver(&v.Scope); err != nil {
+		return nil, err
 	}
 	if res.Paused {
 		return nil, pausedQueue(res)

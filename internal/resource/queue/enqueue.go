@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -14,6 +15,9 @@ import (
 func applyEnqueue(c *op.Ctx, i int, mu *api.Mutation) (api.MutationResult, error) {
 	req := mu.Enqueue
 	out := api.MutationResult{Kind: mu.Kind()}
+	if err := dispatch.MayTake(&c.Scope); err != nil {
+		return out, err
+	}
 	l, err := open(c, req.Queue)
 	if err != nil {
 		return out, err

@@ -4,6 +4,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -38,7 +39,14 @@ func runExplain(v *op.View, req *api.QueuesExplainRequest) (*api.QueuesExplainRe
 
 func (s *seen) explainWaiting(m *message, out *api.QueuesExplainResponse) error {
 	now, p := s.v.Now, s.res.Queue
+	d, err := dispatch.State(s.v.R, s.v.Space.Shard)
+	if err != nil {
+		return err
+	}
 	switch {
+	case d.Paused:
+		out.Reason, out.Detail = string(api.ReasonDispatchPaused), "The whole store is paused: every receive is refused."
+		out.ChangedBy = "admin.dispatch with state running"
 	case m.isExpired(now):
 		out.Reason, out.Detail = "expired", "Its expiresAt has passed; the next sweep ends it."
 	case m.exhausted(p):

@@ -225,14 +225,3 @@ func (l *lane) buryExhausted(ids []string, s state) error {
 	}
 	return nil
 }
-
-// limits checks that every sweep under way is due.
-func (a *auditor) limits() error {
-	return limitSweeps.Scan(a.R, a.prefix(), func(o table.Owner, s *limitSweep) (bool, error) {
-		has, err := table.DueRows.Has(a.R, table.DueKey{Shard: o.Shard, When: s.Armed, Kind: table.DueLimit, Owner: string(o.Append(nil))})
-		if err == nil && !has {
-			a.Report("due", a.where(o, ""), "the sweep for a lowered limit is armed for %d and has no due row", s.Armed)
-		}
-		return true, err
-	})
-}

@@ -42,11 +42,17 @@ func (b *bed) lower(attempts int64) {
 	b.configure("work", p, func(*api.Resource) {})
 }
 
-// step goes on with the sweep; false when none is under way.
+// step goes on with the sweep as a tick does, which removes the due row first;
+// false when none is under way.
 func (b *bed) step(budget int) (more bool) {
 	b.t.Helper()
 	b.write(func(c *op.Ctx) error {
 		owner := table.Owner{Space: c.ShardSpace(), Resource: b.queues["work"].ID}
+		if s, ok, err := limitSweeps.Get(c.Tx, owner); err != nil {
+			return err
+		} else if ok {
+			table.DueRows.Delete(c.Tx, table.DueKey{Shard: owner.Shard, When: s.Armed, Kind: table.DueLimit, Owner: string(owner.Append(nil))})
+		}
 		if err := applyLimit(c, owner.Append(nil), budget); err != nil {
 			return err
 		}

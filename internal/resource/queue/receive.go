@@ -7,6 +7,7 @@ import (
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -56,6 +57,9 @@ func applyReceive(c *op.Ctx, req *api.QueuesReceiveRequest) (*api.QueuesReceiveR
 }
 
 func mayReceive(l *lane, req *api.QueuesReceiveRequest) error {
+	if err := dispatch.MayDeliver(&l.c.Scope); err != nil {
+		return err
+	}
 	if l.res.Paused {
 		return pausedQueue(l.res)
 	}

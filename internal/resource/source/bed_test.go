@@ -280,11 +280,12 @@ func (b *bed) check() map[string]int64 {
 
 func (b *bed) audit() ([]op.Finding, map[string]int64) {
 	b.t.Helper()
-	a := op.Audit{Counts: map[string]int64{}}
+	var a *op.Audit
 	b.must(b.view(func(v *op.View) error {
-		a.Scope = v.Scope
-		a.Scope.Space = table.Space{Shard: bedSpace.Shard}
-		return Resource().Check(&a)
+		s := v.Scope
+		s.Space = table.Space{Shard: bedSpace.Shard}
+		a = op.NewAudit(s, []op.Resource{Resource()})
+		return a.Run()
 	}))
 	return a.Findings, a.Counts
 }

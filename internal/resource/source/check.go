@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/directory"
@@ -20,42 +21,72 @@ const (
 	sourceAge    = "source-age"    // a source whose events age is armed in time
 )
 
-// check reads every source of one shard in full.
-func check(a *op.Audit) error {
-	type row struct {
-		key  Key
-		head Head
-	}
-	var sources []row
-	err := heads.Scan(a.R, table.Range{Prefix: shardPrefix(a)}, func(k Key, h *Head) (bool, error) {
-		sources = append(sources, row{k, *h})
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	known := make(map[string]bool, len(sources))
-	for i := range sources {
-		s := &sources[i]
-		known[string(s.key.Append(nil))] = true
-		checkMarks(a, s.key, &s.head)
-		for _, f := range []func(*op.Audit, Key, *Head) error{checkArmed, checkEvents, checkIdentities, checkPins, checkAge} {
-			if err := f(a, s.key, &s.head); err != nil {
-				return err
-			}
-		}
-		a.Count("sources", 1)
-		a.Count("events", int64(s.head.Events()))
-		a.Count("eventBytes", int64(s.head.Bytes()))
-		a.Count("purgedEventIds", int64(s.head.Cut-s.head.Forgotten))
-	}
-	if err := checkSweeps(a); err != nil {
-		return err
-	}
-	return checkOwners(a, known)
+// auditor reads every source of one shard in full. The rows of each table are read
+// once, in the order in which the heads are.
+type auditor struct {
+	*op.Audit
+	sources     map[string]*tally
+	order       []*tally
+	definitions map[uint32]*api.Resource
+	last        *tally // of the row read last
 }
 
-func shardPrefix(a *op.Audit) []byte { return codec.AppendUint16(nil, a.Space.Shard) }
+// tally is what the rows of one source add up to.
+type tally struct {
+	key      Key
+	head     Head
+	bytes    []byte // of key
+	want     uint64 // position of the event that is due
+	size     uint64 // stored bytes of the events before it
+	when     int64  // of the event before it
+	first    stamp  // of the first retained event
+	listed   uint64 // where the lists of purged ids end
+	until    int64  // of the last list
+	dueIDs   int64  // of the first list
+	purged   op.Sum // ids and positions as the lists say
+	recalled op.Sum // as the identities say
+}
+
+func check(a *op.Audit) error {
+	x := &auditor{Audit: a, sources: map[string]*tally{}, definitions: map[uint32]*api.Resource{}}
+	a.Derives(op.Derived{Table: identities.Info(), Invariant: sourceIDs, Skip: x.purgedIdentity, Keep: x.evidence})
+	for _, step := range []func() error{x.heads, x.events, x.lists, x.identities, x.compare, x.sweeps} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *auditor) heads() error {
+	return op.Each(x.Audit, &heads, func(k Key, h *Head) error {
+		t := &tally{key: k, head: *h, bytes: k.Append(nil), want: h.Removed + 1, size: h.CutBytes, listed: h.Forgotten}
+		x.sources[string(t.bytes)] = t
+		x.order = append(x.order, t)
+		x.Count("sources", 1)
+		x.Count("events", int64(h.Events()))
+		x.Count("eventBytes", int64(h.Bytes()))
+		x.Count("purgedEventIds", int64(h.Cut-h.Forgotten))
+		x.ImplyDue(table.DuePurge, t.bytes, h.ArmedPurge)
+		x.ImplyDue(table.DuePurgedIDs, t.bytes, h.ArmedIDs)
+		x.ImplyDue(table.DueAge, t.bytes, h.ArmedAge)
+		return nil
+	})
+}
+
+// of finds the source of a row; nil is reported.
+func (x *auditor) of(k Key, what string) *tally {
+	if x.last != nil && x.last.key == k {
+		return x.last
+	}
+	t := x.sources[string(k.Append(nil))]
+	if t == nil {
+		x.Report(sourceOwner, name(k), "rows of table %s have no head", what)
+		return nil
+	}
+	x.last = t
+	return t
+}
 
 // name is a source in a finding.
 func name(k Key) string {
@@ -66,15 +97,82 @@ func name(k Key) string {
 	return text + fmt.Sprintf(", generation %d", k.Generation)
 }
 
-func checkMarks(a *op.Audit, k Key, h *Head) {
-	if h.Forgotten > h.Removed || h.Removed > h.Cut || h.Cut > h.Tail || h.CutBytes > h.TailBytes {
-		a.Report(sourceMarks, name(k), "the marks are out of order: forgotten %d, removed %d, cut %d, tail %d, bytes %d of %d",
-			h.Forgotten, h.Removed, h.Cut, h.Tail, h.CutBytes, h.TailBytes)
-	}
+// events reads the events Removed+1..Tail: no gap, the bytes before each are those
+// of all before it, none is older than the one before it. Each implies its
+// identity.
+func (x *auditor) events() error {
+	return x.EachRaw(events.Info(), func(key, row []byte) error {
+		var e Record
+		kr := codec.NewKeyReader(key[1:])
+		k := readEventKey(&kr)
+		if err := errors.Join(kr.End(), e.decode(row)); err != nil {
+			return &table.Damage{Table: events.Name, Key: append([]byte(nil), key...), Cause: err}
+		}
+		t := x.of(k.Source, events.Name)
+		if t == nil {
+			return nil
+		}
+		where, h := name(k.Source), &t.head
+		if k.Position != t.want {
+			x.Report(sourceEvents, where, "position %d follows where %d should", k.Position, t.want)
+		}
+		if k.Position <= h.Cut && k.Position == h.Removed+1 {
+			t.size = e.Before // nothing else says what is gone before a cut row
+		}
+		if e.Before != t.size || (k.Position == h.First() && e.Before != h.CutBytes) {
+			x.Report(sourceEvents, where, "position %d says %d bytes before it, counted %d, the head says %d before position %d",
+				k.Position, e.Before, t.size, h.CutBytes, h.First())
+		}
+		if e.PublishedAt < t.when {
+			x.Report(sourceEvents, where, "position %d was published before the one before it", k.Position)
+		}
+		x.Past(where, "a publication", e.PublishedAt)
+		if k.Position == h.First() {
+			t.first = stamp{e.Before, e.PublishedAt}
+		}
+		t.size += uint64(len(key) + len(row))
+		t.want, t.when = k.Position+1, e.PublishedAt
+		content := row[len(appendRecordHead(nil, e.Before, string(e.ID), e.PublishedAt)):]
+		op.Imply(x.Audit, &identities, idKey{k.Source, string(e.ID)}, &identity{digestOf(content), k.Position})
+		return nil
+	})
 }
 
-// checkArmed wants a due row exactly where something waits.
-func checkArmed(a *op.Audit, k Key, h *Head) error {
+// compare verifies every head with what its rows add up to.
+func (x *auditor) compare() error {
+	for _, t := range x.order {
+		x.marks(t)
+		k, h := t.key, &t.head
+		if t.want != h.Tail+1 {
+			x.Report(sourceEvents, name(k), "the last event is at %d, the head says %d", t.want-1, h.Tail)
+		}
+		if t.size != h.TailBytes {
+			x.Report(sourceEvents, name(k), "events up to the tail take %d bytes, the head says %d", t.size, h.TailBytes)
+		}
+		if t.listed != h.Removed {
+			x.Report(sourceIDs, name(k), "the lists of purged ids end at %d, the events begin after %d", t.listed, h.Removed)
+		}
+		if t.purged != t.recalled {
+			x.Report(sourceIDs, name(k), "%d purged events are listed; %d identities are of purged events, or they are of other ids or positions",
+				t.purged.Things(), t.recalled.Things())
+		}
+		if err := x.pins(k, h); err != nil {
+			return err
+		}
+		if err := x.age(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// marks: the marks of a head are in order, and what waits is armed, in time.
+func (x *auditor) marks(t *tally) {
+	k, h := t.key, &t.head
+	if h.Tail == 0 || h.Forgotten > h.Removed || h.Removed > h.Cut || h.Cut > h.Tail || h.CutBytes > h.TailBytes {
+		x.Report(sourceMarks, name(k), "the marks are out of order: forgotten %d, removed %d, cut %d, tail %d, bytes %d of %d",
+			h.Forgotten, h.Removed, h.Cut, h.Tail, h.CutBytes, h.TailBytes)
+	}
 	for _, d := range []struct {
 		kind  table.DueKind
 		armed int64
@@ -82,173 +180,25 @@ func checkArmed(a *op.Audit, k Key, h *Head) error {
 	}{
 		{table.DuePurge, h.ArmedPurge, h.Removed < h.Cut},
 		{table.DuePurgedIDs, h.ArmedIDs, h.Forgotten < h.Removed},
-		{table.DueAge, h.ArmedAge, h.ArmedAge != 0}, // checkAge knows what waits
 	} {
 		if d.waits != (d.armed != 0) {
-			a.Report(sourceMarks, name(k), "due kind %d: armed for %d while work waits is %t", d.kind, d.armed, d.waits)
-		}
-		if err := checkDue(a, sourceMarks, name(k), d.kind, d.armed, k.Append(nil)); err != nil {
-			return err
+			x.Report(sourceMarks, name(k), "due kind %d: armed for %d while work waits is %t", d.kind, d.armed, d.waits)
 		}
 	}
-	return nil
+	if t.dueIDs != 0 && h.ArmedIDs > max(t.dueIDs, x.Now) {
+		x.Report(sourceMarks, name(k), "ids are to be forgotten from %d on, armed is %d", t.dueIDs, h.ArmedIDs)
+	}
 }
 
-// checkDue wants the due row of what is armed.
-func checkDue(a *op.Audit, invariant, where string, kind table.DueKind, armed int64, owner []byte) error {
-	if armed == 0 {
-		return nil
+// definition is the definition of a source; nil when there is none.
+func (x *auditor) definition(k Key) (*api.Resource, error) {
+	r, ok := x.definitions[k.Owner.Resource]
+	if ok {
+		return r, nil
 	}
-	due, err := table.DueRows.Has(a.R, table.DueKey{Shard: a.Space.Shard, When: armed, Kind: kind, Owner: string(owner)})
-	if err == nil && !due {
-		a.Report(invariant, where, "due kind %d is armed for %d and has no due row", kind, armed)
+	r, err := directory.ByID(x.R, k.Owner.Shard, k.Owner.Resource)
+	if err == nil {
+		x.definitions[k.Owner.Resource] = r
 	}
-	return err
-}
-
-// checkEvents reads the events Removed+1..Tail: no gap, the bytes before each
-// are those of all before it, and each has its identity.
-func checkEvents(a *op.Audit, k Key, h *Head) error {
-	lower := k.Append([]byte{byte(events.ID)})
-	n := len(lower)
-	want, bytes := h.Removed+1, h.CutBytes
-	err := a.R.Scan(lower, codec.PrefixEnd(lower), false, func(key, row []byte) (bool, error) {
-		var e Record
-		kr := codec.NewKeyReader(key[n:])
-		position := kr.Uint64()
-		if err := errors.Join(kr.End(), e.decode(row)); err != nil {
-			return false, damaged(key, err)
-		}
-		if position != want {
-			a.Report(sourceEvents, name(k), "position %d follows where %d should", position, want)
-		}
-		if position <= h.Cut && position == h.Removed+1 {
-			bytes = e.Before // nothing else says what is gone before a cut row
-		}
-		if e.Before != bytes || (position == h.First() && e.Before != h.CutBytes) {
-			a.Report(sourceEvents, name(k), "position %d says %d bytes before it, counted %d, the head says %d before position %d",
-				position, e.Before, bytes, h.CutBytes, h.First())
-		}
-		bytes += uint64(len(key) + len(row))
-		want = position + 1
-		content := row[len(appendRecordHead(nil, e.Before, string(e.ID), e.PublishedAt)):]
-		digest := digestOf(content)
-		return true, checkIdentity(a, k, string(e.ID), position, &digest)
-	})
-	if err != nil {
-		return err
-	}
-	if want != h.Tail+1 {
-		a.Report(sourceEvents, name(k), "the last event is at %d, the head says %d", want-1, h.Tail)
-	}
-	if bytes != h.TailBytes {
-		a.Report(sourceEvents, name(k), "events up to the tail take %d bytes, the head says %d", bytes, h.TailBytes)
-	}
-	return nil
-}
-
-// checkIdentity wants the identity of an event; the digest is nil when the event
-// is gone.
-func checkIdentity(a *op.Audit, k Key, id string, position uint64, digest *[digestBytes]byte) error {
-	has, found, err := identities.Get(a.R, idKey{k, id})
-	if err != nil {
-		return err
-	}
-	switch {
-	case !found:
-		a.Report(sourceIDs, name(k), "the event at %d has no identity", position)
-	case has.Position != position:
-		a.Report(sourceIDs, name(k), "the identity of the event at %d says %d", position, has.Position)
-	case digest != nil && has.Digest != *digest:
-		a.Report(sourceIDs, name(k), "the identity of the event at %d has the digest of another content", position)
-	}
-	return nil
-}
-
-// checkIdentities reads the lists of purged ids and counts the identities. Every
-// event and every listed id has one of its own position, so when the number
-// agrees, there is no other.
-func checkIdentities(a *op.Audit, k Key, h *Head) error {
-	end := h.Forgotten
-	err := purgedIDs.Scan(a.R, table.Range{Prefix: k.Append(nil)}, func(key eventKey, l *idList) (bool, error) {
-		if n := uint64(len(l.IDs)); n == 0 || key.Position-n != end {
-			a.Report(sourceIDs, name(k), "the list of %d ids that ends at %d does not follow position %d", n, key.Position, end)
-		}
-		if l.Until > h.KeepIDsUntil {
-			a.Report(sourceIDs, name(k), "the list that ends at %d is kept until %d, the head says %d", key.Position, l.Until, h.KeepIDsUntil)
-		}
-		end = key.Position
-		for i, id := range l.IDs {
-			if err := checkIdentity(a, k, id, end-uint64(len(l.IDs)-1-i), nil); err != nil {
-				return false, err
-			}
-		}
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	if end != h.Removed {
-		a.Report(sourceIDs, name(k), "the lists of purged ids end at %d, the events begin after %d", end, h.Removed)
-	}
-	var n uint64
-	err = identities.Scan(a.R, table.Range{Prefix: k.Append(nil)}, func(idKey, *identity) (bool, error) {
-		n++
-		return true, nil
-	})
-	if want := h.Tail - h.Forgotten; err == nil && n != want {
-		a.Report(sourceIDs, name(k), "%d identities are stored, %d positions have one", n, want)
-	}
-	return err
-}
-
-// checkOwners finds rows whose source has no head. Those of a deleted resource,
-// whose heads go first, are counted; every other source is reported once a table.
-func checkOwners(a *op.Audit, known map[string]bool) error {
-	for _, t := range []table.Info{events.Info(), identities.Info(), purgedIDs.Info()} {
-		prefix := append([]byte{byte(t.ID)}, shardPrefix(a)...)
-		var last string
-		err := a.R.Scan(prefix, codec.PrefixEnd(prefix), false, func(key, _ []byte) (bool, error) {
-			r := codec.NewKeyReader(key[1:])
-			k := ReadKey(&r)
-			if r.Err() != nil {
-				return false, &table.Damage{Table: t.Name, Key: append([]byte(nil), key...), Cause: r.Err()}
-			}
-			source := string(k.Append(nil))
-			if known[source] || source == last {
-				return true, nil
-			}
-			last = source
-			return true, checkOrphan(a, k, t.Name)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return checkDueOwners(a, known)
-}
-
-func checkOrphan(a *op.Audit, k Key, tableName string) error {
-	r, err := directory.ByID(a.R, k.Owner.Shard, k.Owner.Resource)
-	if err == nil && r == nil {
-		a.Count("deletedSources", 1)
-	} else if err == nil {
-		a.Report(sourceOwner, name(k), "rows of table %s have no head", tableName)
-	}
-	return err
-}
-
-// checkDueOwners finds due rows of this package whose source has no head.
-func checkDueOwners(a *op.Audit, known map[string]bool) error {
-	return table.DueRows.Scan(a.R, table.Range{Prefix: shardPrefix(a)}, func(k table.DueKey, _ *table.None) (bool, error) {
-		ours := k.Kind == table.DuePurge || k.Kind == table.DuePurgedIDs || k.Kind == table.DueAge
-		if !ours || known[k.Owner] {
-			return true, nil
-		}
-		if k.Kind == table.DueAge && len(k.Owner) == table.OwnerBytes {
-			return true, checkSweepOf(a, k)
-		}
-		a.Report(sourceOwner, fmt.Sprintf("due kind %d at %d", k.Kind, k.When), "a due row has no source")
-		return true, nil
-	})
+	return r, err
 }

@@ -88,19 +88,19 @@ func TestTheCheckFindsEachKindOfDamage(t *testing.T) {
 		{"pins remembered beyond the tail", sourcePins, changeHead(func(h *Head) { h.PinFloor = 11 })},
 		{"age armed too late", sourceAge, changeAge(func(h *Head, due func(int64)) { due(h.ArmedAge + heldMillis) })},
 		{"age not armed", sourceAge, changeAge(func(h *Head, due func(int64)) { due(0) })},
-		{"age armed without a due row", sourceMarks, changeHead(func(h *Head) { h.ArmedAge-- })},
+		{"age armed without a due row", "due", changeHead(func(h *Head) { h.ArmedAge-- })},
 		{"sweep without a due row", sourceAge, func(c *op.Ctx, k Key) {
 			sweeps.Put(c.Tx, sweepOwner(k.Owner), &sweep{Next: []byte{1}, Armed: 5})
 		}},
 		{"sweep that ended", sourceAge, func(c *op.Ctx, k Key) { sweeps.Put(c.Tx, sweepOwner(k.Owner), &sweep{}) }},
-		{"due row of no sweep", sourceAge, func(c *op.Ctx, k Key) {
+		{"due row of no sweep", "due", func(c *op.Ctx, k Key) {
 			table.DueRows.Put(c.Tx, table.DueKey{Shard: 1, When: 5, Kind: table.DueAge, Owner: string(sweepOwner(k.Owner).Append(nil))}, &table.None{})
 		}},
-		{"due row of an age of nothing", sourceOwner, func(c *op.Ctx, k Key) {
+		{"due row of an age of nothing", "due", func(c *op.Ctx, k Key) {
 			k.StreamID = "none"
 			table.DueRows.Put(c.Tx, table.DueKey{Shard: 1, When: 5, Kind: table.DueAge, Owner: string(k.Append(nil))}, &table.None{})
 		}},
-		{"due row of nothing", sourceOwner, func(c *op.Ctx, k Key) {
+		{"due row of nothing", "due", func(c *op.Ctx, k Key) {
 			k.StreamID = "none"
 			table.DueRows.Put(c.Tx, table.DueKey{Shard: 1, When: 5, Kind: table.DuePurgedIDs, Owner: string(k.Append(nil))}, &table.None{})
 		}},

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"bytes"
+
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/token"
 )
@@ -37,4 +39,21 @@ func CursorPosition(c *op.Ctx, k Key, text string) (uint64, error) {
 		return 0, badCursor()
 	}
 	return placeOf(claims, k, false, c.Now)
+}
+
+// Holds says that a copy of a record is the event at a position. Of an event that is
+// gone the content is compared with its identity; where that is gone as well, any
+// record will do.
+func Holds(s *op.Scope, k Key, position uint64, record []byte) (bool, error) {
+	e, err := DecodeRecord(record)
+	if err != nil {
+		return false, nil
+	}
+	stored, ok, err := s.R.Get(events.Bytes(eventKey{k, position}))
+	if ok || err != nil {
+		return bytes.Equal(stored, record), err
+	}
+	has, ok, err := identities.Get(s.R, idKey{k, string(e.ID)})
+	content := record[len(appendRecordHead(nil, e.Before, string(e.ID), e.PublishedAt)):]
+	return !ok || has.Position == position && has.Digest == digestOf(content), err
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/source"
 )
 
@@ -27,6 +28,9 @@ func Resource() op.Resource {
 // appendEvents stores events at the end of a stream that is as expected; the
 // position of the last is the stream's revision.
 func appendEvents(c *op.Ctx, i int, m *api.Mutation) (api.MutationResult, error) {
+	if err := dispatch.MayTake(&c.Scope); err != nil {
+		return api.MutationResult{}, err
+	}
 	e := m.AppendEvents
 	r, k, err := source.Stream(&c.Scope, e.StreamSet, e.StreamID, e.Generation)
 	if err != nil {

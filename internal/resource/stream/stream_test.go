@@ -227,10 +227,10 @@ func TestStreamsLiveInAStreamSet(t *testing.T) {
 	if _, err := b.append("a", 1, api.ExpectAny(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	a := op.Audit{Counts: map[string]int64{}}
+	var a *op.Audit
 	b.view(func(v *op.View) {
-		a.Scope = v.Scope
-		err = source.Resource().Check(&a)
+		a = op.NewAudit(v.Scope, []op.Resource{source.Resource()})
+		err = a.Run()
 	})
 	if err != nil || len(a.Findings) != 0 || a.Counts["events"] != 1 {
 		t.Errorf("check: %v, %v, %v", err, a.Findings, a.Counts)

@@ -8,6 +8,7 @@ import (
 	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/resource/changes"
 	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -50,6 +51,8 @@ func install(c *op.Ctx, req *InstallRequest) (*InstallResponse, error) {
 			err = directory.Install(c, ch.Record)
 		case changes.Principal:
 			err = access.Install(c, ch.Record)
+		case changes.Dispatch:
+			err = dispatch.Install(c, ch.Record)
 		case changes.Forgotten:
 			err = directory.Forget(c, ch.Record)
 		default:
@@ -68,10 +71,15 @@ func Resource() op.Resource {
 	return op.Resource{
 		Name:   "system",
 		Tables: append([]table.Info{identities.Info()}, changes.Tables()...),
+		Check:  check,
 		Handlers: []op.Handler{
 			op.Handle(Install, op.Command[InstallRequest, InstallResponse]{
 				Apply: install, Transient: func(*InstallResponse) bool { return true },
 			}),
+			op.Handle(Restore, op.Command[RestoreRequest, RestoreResponse]{
+				Apply: restore, Transient: func(*RestoreResponse) bool { return true },
+			}),
+			op.Ask(api.AdminRestoreStatus, op.Query[api.AdminRestoreStatusRequest, api.AdminRestoreStatusResponse]{Run: restoreStatus}),
 		},
 	}
 }

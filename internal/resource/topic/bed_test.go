@@ -197,10 +197,10 @@ func (b *bed) view(fn func(v *op.View, h *op.Handler) error) error {
 
 func (b *bed) check() {
 	b.t.Helper()
-	a := op.Audit{Counts: map[string]int64{}}
+	var a *op.Audit
 	err := b.view(func(v *op.View, _ *op.Handler) error {
-		a.Scope = v.Scope
-		return source.Resource().Check(&a)
+		a = op.NewAudit(v.Scope, []op.Resource{source.Resource()})
+		return a.Run()
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -3,6 +3,7 @@ package topic
 import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/source"
 )
 
@@ -29,6 +30,9 @@ func Resource() op.Resource {
 
 // publish stores events at the tail; each gets a position of its own.
 func publish(c *op.Ctx, i int, m *api.Mutation) (api.MutationResult, error) {
+	if err := dispatch.MayTake(&c.Scope); err != nil {
+		return api.MutationResult{}, err
+	}
 	p := m.Publish
 	r, k, err := source.Topic(&c.Scope, p.Topic, p.Generation)
 	if err != nil {

@@ -31,6 +31,12 @@ func policies() []Step {
 		is("change worker", api.PrincipalsConfigure.Operation, func() api.CommandRequest {
 			return &api.PrincipalsConfigureRequest{Principal: worker(2, api.RoleWorker, api.RoleReader)}
 		}),
+		is("pause dispatch", api.AdminDispatch.Operation, func() api.CommandRequest {
+			return &api.AdminDispatchRequest{State: api.DispatchPaused, RefuseIntake: true, Reason: "to see it"}
+		}),
+		is("resume dispatch", api.AdminDispatch.Operation, func() api.CommandRequest {
+			return &api.AdminDispatchRequest{State: api.DispatchRunning}
+		}),
 		command("revoke the key", api.APIKeysRevoke.Operation, func(m *Memory) api.CommandRequest {
 			return &api.APIKeysRevokeRequest{KeyID: m.Texts["key"]}
 		}),

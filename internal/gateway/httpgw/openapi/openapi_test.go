@@ -210,3 +210,10 @@ func TestEqualDescriptorsGiveEqualDocuments(t *testing.T) {
 		}
 	}
 }
+
+func TestTheDocumentHasTheDownloadOfABackup(t *testing.T) {
+	post := at(t, decoded(t), "paths", api.BackupPath, "post")
+	if at(t, post, "responses", "200", "content", "application/zstd") == nil || !strings.Contains(at(t, post, "description").(string), "Administrators only") {
+		t.Errorf("it says %v", post)
+	}
+}

@@ -21,7 +21,17 @@ func serverPaths(s *schemas) object {
 		}
 		return object{"get": o}
 	}
+	backup := plain(backupSummary, "application/zstd", false, object{
+		"description": backupText,
+		"responses": object{
+			"200": object{
+				"description": "The backup. It is complete only if the answer ended as it must, with the trailer " + api.BackupIDTrailer + ".",
+				"content":     object{"application/zstd": object{}},
+			},
+		},
+	})
 	return object{
+		api.BackupPath:    object{"post": backup["get"]},
 		"/livez":          plain("Whether the process runs", jsonType, true, nil),
 		"/readyz":         plain("Whether the server accepts work; 503 with the reason when it does not", jsonType, true, nil),
 		"/metrics":        plain("Measurements in the Prometheus text format", "text/plain", true, nil),
@@ -36,6 +46,11 @@ func serverPaths(s *schemas) object {
 		}),
 	}
 }
+
+const backupSummary = "Download a backup of the whole store"
+
+const backupText = "Administrators only: a backup holds the data of every tenant and the hashes of every key. Nothing is sent in the " +
+	"request. One backup is made at a time; another one is a Conflict. The answer begins once every row was read."
 
 const tailSummary = "Follow a topic or stream: one server-sent event per stored event, resumed with Last-Event-ID"
 

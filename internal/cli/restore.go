@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/backup"
+	"github.com/keyload/keyload/internal/backup/target"
+	"github.com/keyload/keyload/internal/check"
+	"github.com/keyload/keyload/internal/kv"
+)
+
+type restoreCmd struct {
+	Make   restoreMakeCmd   `cmd:"" default:"withargs" help:"Make a store out of a backup."`
+	Status restoreStatusCmd `cmd:"" help:"Say what still waits for a person after a restore."`
+}
+
+// Help is what a restore does.
+func (*restoreCmd) Help() string {
+	return "keyload restore FROM DIR makes a store; it is short for keyload restore make FROM DIR. " + restoreHelp + restoreExamples
+}
+
+const restoreHelp = "The whole backup is verified before anything is written. Until the last step nothing in DIR opens as a store, " +
+	"whatever happens, and the same command can be repeated.\n\nThe new store has a history of its own. It delivers nothing, and every group " +
+	"is paused, until a person lets them go on; tokens, cursors and receipts from before hold no more. API keys are those of the " +
+	"backup: one that was revoked after it works again."
+
+const restoreExamples = " For example:\n\n    keyload restore monday.klb data\n" +
+	"    keyload restore s3://backups/daily/monday.klb data --expect ID\n    keyload restore status --dir data"
+
+type restoreMakeCmd struct {
+	From        string `arg:"" name:"from" help:"location of the backup"`
+	To          string `arg:"" type:"path" name:"dir" help:"directory of the new store; it must be missing or empty"`
+	AllowIntake bool   `name:"allow-intake" help:"let publish, append and enqueue go on while nothing is delivered"`
+	Expect      string `placeholder:"ID" help:"the id that backup create printed; any other backup is refused"`
+	NoCheck     bool   `name:"no-check" help:"leave out the proof that every rule of the restored store holds"`
+}
+
+// Help is the example.
+func (*restoreMakeCmd) Help() string {
+	return restoreHelp + "\n\n" + whereHelp + restoreExamples
+}
+
+// Run restores.
+func (c *restoreMakeCmd) Run(s *session) error {
+	if s.Dir != "" {
+		return &badUsage{text: "--dir cannot be given here: the new store's directory is the second argument"}
+	}
+	place, err := target.Locate(c.From)
+	if err != nil {
+		return err
+	}
+	o := backup.RestoreOptions{Expect: c.Expect, AllowIntake: c.AllowIntake, Progress: s.steps()}
+	if !c.NoCheck {
+		o.Check = func(store *kv.Store) (int64, error) { return checkRestored(store, s.progress("shards checked")) }
+	}
+	done, err := backup.Restore(s.ctx, place.Open, c.To, o)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return s.showJSON(done)
+	}
+	return c.tell(s, done)
+}
+
+// checkRestored proves that the store of a backup is sound, before a byte of it is
+// changed.
+func checkRestored(store *kv.Store, progress check.Progress) (rows int64, err error) {
+	r, err := check.Store(store, progress)
+	if err != nil {
+		return 0, err
+	}
+	if n := len(r.Findings); n > 0 {
+		f := r.Findings[0]
+		return 0, fault.New(fault.Corruption, "unsound_backup",
+			"the store in the backup breaks %d of its rules; the first one is %s, %s: %s. With --no-check it is restored as it is", n, f.Invariant, f.Where, f.Text)
+	}
+	return r.Rows, nil
+}
+
+// tell shows people what was made and what to do next.
+func (c *restoreMakeCmd) tell(s *session, done *backup.Restored) error {
+	checked, intake := "every rule holds", "and neither publish nor enqueue is taken"
+	if !done.Checked {
+		checked = "not checked; " + s.name.command("check", c.To) + " does it"
+	}
+	if c.AllowIntake {
+		intake = "publish and enqueue are taken"
+	}
+	_, err := fmt.Fprintf(s.streams.Out, `restored a store in %s
+%s
+incarnation  %s
+paused       every delivery, %s; groups: %d
+checked      %s
+
+Look at what waits for a person, let each group go on or seek it first, then let the store deliver. Next:
+  %s
+`, done.Dir, describeBackup(done.Backup, 0), done.Incarnation, intake, done.PausedGroups, checked,
+		s.name.command("restore", "status", "--dir", c.To))
+	return err
+}
+
+type restoreStatusCmd struct{}
+
+// Help is the example.
+func (*restoreStatusCmd) Help() string {
+	return "Works at any time, on a server or with --dir. For example:\n\n    keyload restore status\n    keyload restore status --dir data"
+}
+
+// Run asks.
+func (*restoreStatusCmd) Run(s *session) error {
+	response, err := call(s, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{})
+	if err != nil {
+		return err
+	}
+	if err := s.show(response); err != nil || s.JSON {
+		return err
+	}
+	return s.tellWaiting(response)
+}
+
+// tellWaiting shows people the commands that end what waits.
+func (s *session) tellWaiting(st *api.AdminRestoreStatusResponse) error {
+	var next []string
+	for _, g := range st.Groups {
+		about := subject{request: &api.SubscriptionsResumeRequest{Group: g.Group, ExpectedGeneration: g.Generation}, dir: s.Dir}
+		next = append(next, about.onGroup("resume", about.atGeneration("")...))
+	}
+	if st.Dispatch.Paused {
+		words := []string{"admin", "dispatch", "running"}
+		if s.Dir != "" {
+			words = append(words, "--dir", s.Dir)
+		}
+		next = append(next, typedName("").command(words...))
+	}
+	out := "nothing waits\n"
+	if len(next) > 0 {
+		out = "\nTo let them go on, each group from its checkpoint:\n"
+		for _, line := range next {
+			out += "  " + s.name.in(line) + "\n"
+		}
+	}
+	_, err := io.WriteString(s.streams.Out, out)
+	return err
+}

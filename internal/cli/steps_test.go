@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestProgressOfLongWorkIsShownOnATerminalAndNowhereElse(t *testing.T) {
+	var err bytes.Buffer
+	s := &session{globals: &globals{}, streams: Streams{Err: &err, Terminal: true}}
+	show := s.steps()
+	for n := int64(1); n <= 3; n++ {
+		show("rows read", n*1000, 0)
+	}
+	for n := int64(0); n <= 4096; n++ {
+		show("bytes hashed", n, 4096)
+	}
+	show("bytes received", 3<<20, 0)
+	lines := strings.Split(err.String(), "\n")
+	for i, want := range []string{"rows read: 3000", "hashed    100% of 4.0 KiB", "received  3.0 MiB"} {
+		parts := strings.Split(lines[i], "\r")
+		if got := parts[len(parts)-1]; got != want {
+			t.Errorf("line %d ends as %q, want %q", i, got, want)
+		}
+		if len(parts) > 102 {
+			t.Errorf("line %d was written %d times", i, len(parts))
+		}
+	}
+	s.streams.Terminal = false
+	if s.steps() != nil {
+		t.Error("progress is written where nobody sees it")
+	}
+	s.streams.Terminal, s.JSON = true, true
+	if s.steps() != nil {
+		t.Error("progress is written beside JSON")
+	}
+}
+
+func TestSizesAreWrittenForPeople(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 bytes", 1023: "1023 bytes", 1024: "1.0 KiB", 1 << 20: "1.0 MiB", 3 << 29: "1.5 GiB", 5 << 40: "5.0 TiB", 1 << 60: "1048576.0 TiB",
+	} {
+		if got := size(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package partitions
+
+import (
+	"fmt"
+
+	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/table"
+)
+
+// Resource is what this package brings to the registry.
+func Resource() op.Resource {
+	return op.Resource{Name: "partitions", Tables: Tables(), Check: check}
+}
+
+// check verifies that every partition is called what its key stands for and
+// belongs to the shard, and lists them for those that keep rows in them.
+func check(a *op.Audit) error {
+	a.Partitions = map[[16]byte]bool{}
+	return op.Each(a, &rows, func(k table.Space, v *record) error {
+		a.Partitions[k.Partition] = true
+		a.Count("partitions", 1)
+		where := fmt.Sprintf("partition %x", k.Partition[:8])
+		if Hash(v.Ref) != k.Partition {
+			a.Report("partition", where, "the name is of another partition")
+		}
+		if a.Shards > 0 && (a.Space.Shard == 0 || ShardOf(k.Partition, a.Shards) != a.Space.Shard) {
+			a.Report("partition", where, "the partition belongs to another shard")
+		}
+		return nil
+	})
+}

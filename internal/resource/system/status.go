@@ -1,0 +1,69 @@
+package system
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/dispatch"
+	"github.com/keyload/keyload/internal/resource/group"
+	"github.com/keyload/keyload/internal/resource/lineage"
+)
+
+// earlierShown is how many earlier histories an answer lists.
+const earlierShown = 16
+
+// restoreStatus answers from one snapshot of all shards. It reads every group's
+// head once.
+func restoreStatus(v *op.View, req *api.AdminRestoreStatusRequest) (*api.AdminRestoreStatusResponse, error) {
+	id, _, err := ReadIdentity(v.R)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.AdminRestoreStatusResponse{
+		Incarnation: uuid.UUID(id.Incarnation).String(), Earlier: []api.EarlierHistory{}, Groups: []api.PausedGroup{},
+	}
+	if resp.Dispatch, err = dispatch.State(v.R, CatalogShard); err != nil {
+		return nil, err
+	}
+	if resp.APIKeys, err = access.ActiveKeys(v.R, CatalogShard, v.Now); err != nil {
+		return nil, err
+	}
+	if err := earlier(v, id.Shards, resp); err != nil {
+		return nil, err
+	}
+	for shard := CatalogShard + 1; shard <= id.Shards; shard++ {
+		err := group.Paused(v.R, shard, func(g *api.PausedGroup) (bool, error) {
+			resp.PausedGroups++
+			if int64(len(resp.Groups)) < req.Limit {
+				resp.Groups = append(resp.Groups, *g)
+			}
+			return true, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return resp, nil
+}
+
+// earlier lists the histories before the present one. Every restore ends one in
+// every shard, so the n-th last of each shard belong together.
+func earlier(v *op.View, shards uint16, resp *api.AdminRestoreStatusResponse) error {
+	for shard := CatalogShard; shard <= shards; shard++ {
+		ended, err := lineage.Latest(v.R, shard, earlierShown)
+		if err != nil {
+			return err
+		}
+		for i, e := range ended {
+			if i == len(resp.Earlier) {
+				resp.Earlier = append(resp.Earlier, api.EarlierHistory{
+					Incarnation: uuid.UUID(e.Incarnation).String(), EndedAt: api.Time(e.At), Positions: make([]uint64, shards+1),
+				})
+			}
+			resp.Earlier[i].Positions[shard] = e.Last
+		}
+	}
+	return nil
+}
