@@ -6,7 +6,6 @@ import (
 
 	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
-	"github.com/keyload/keyload/internal/sim/trial"
 )
 
 // Far more is asked than a slow disk can store: memory stays bounded, refusals are
@@ -27,7 +26,7 @@ func TestBeyondCapacityMemoryStaysBoundedAndCompletionsGoOn(t *testing.T) {
 			_, err := b.db.Commit(t.Context(), lane(caller), ms...)
 			return err
 		})
-		busy, calls = b.work(b.db, int64(trial.Count(100, 3_000)))
+		busy, calls = b.work(b.db, completions())
 		o.stop.Store(true)
 		o.wg.Wait()
 	})

@@ -17,7 +17,6 @@ import (
 	"github.com/keyload/keyload/client"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/gateway/httpgw"
-	"github.com/keyload/keyload/internal/sim/trial"
 )
 
 // server is a bed that is served.
@@ -91,7 +90,7 @@ func TestBeyondCapacityAServersMemoryStaysBoundedAndCompletionsGoOn(t *testing.T
 			bodies[n] = fmt.Appendf(nil, `{"partition":{"key":"bulk-%d"},"mutations":[%s]}`, n, mutations)
 		}
 		o.ask(t, asked, func(caller int) error { return s.post("/v1/commands/commit", bodies[caller%len(bodies)]) })
-		busy, calls = s.work(worker, int64(trial.Count(100, 3_000)))
+		busy, calls = s.work(worker, completions())
 		o.stop.Store(true)
 		o.wg.Wait()
 	})

@@ -225,13 +225,13 @@ func (b *bed) judge(what string, o *overload, quiet, busy time.Duration, calls i
 	t := b.t
 	t.Logf("%s: %d completions; 99 of 100 within %v in quiet, %v under load; %d batches stored, %d refused, the slowest refusal after %v; the heap grew by %d MiB",
 		what, calls, quiet, busy, o.stored.Load(), o.refused.Load(), time.Duration(o.slowest.Load()), grew>>20)
-	if o.refused.Load() == 0 || o.stored.Load() == 0 {
+	if measured && (o.refused.Load() == 0 || o.stored.Load() == 0) {
 		t.Error("nothing was refused, or nothing stored: the test tests nothing")
 	}
-	if grew > bound {
+	if measured && grew > bound {
 		t.Errorf("the heap grew by %d MiB; the bound is %d", grew>>20, bound>>20)
 	}
-	if busy > max(slower*quiet, patience) {
+	if measured && busy > max(slower*quiet, patience) {
 		t.Errorf("completions take %v under load, %v in quiet", busy, quiet)
 	}
 	if l := engine.LoadOf(b.db.Engine()); l != (engine.Load{}) {
@@ -248,6 +248,14 @@ func (b *bed) judge(what string, o *overload, quiet, busy time.Duration, calls i
 	}
 	trial.Report(t, "overload", "%s: %d completions within %v where it is %v in quiet, %d batches of 2 MiB stored, %d refused, heap +%d MiB of at most %d",
 		what, calls, busy.Round(time.Millisecond), quiet.Round(time.Millisecond), o.stored.Load(), o.refused.Load(), grew>>20, bound>>20)
+}
+
+// completions is how many deliveries are finished under load.
+func completions() int64 {
+	if !measured {
+		return 20
+	}
+	return int64(trial.Count(100, 3_000))
 }
 
 func lane(n int) api.PartitionRef { return api.PartitionRef{Key: fmt.Sprint("bulk-", n%16)} }
