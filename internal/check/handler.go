@@ -2,16 +2,17 @@ package check
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/google/uuid"
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/system"
-
-	"github.com/google/uuid"
 )
 
 // listedFindings bounds one answer: who wants more puts these right first, or checks
@@ -46,7 +47,10 @@ func shard(v *op.View, number uint16) (*api.AdminCheckResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := audit(s, v.Registry, id, number, nil)
+	a, err := audit(s, v.Registry, id, number, func(int64) error {
+		runtime.Gosched() // who commits goes first
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -152,5 +153,24 @@ func TestARepairNeverTouchesARowThatFollowsFromNothing(t *testing.T) {
 				w.back(after, all)
 			}
 		}
+	}
+}
+
+// repaired is the list of tables in the document.
+var repaired = regexp.MustCompile(`and no others:\n([0-9, ]+)\.`)
+
+func TestTheStorageDocumentListsTheTablesARepairWrites(t *testing.T) {
+	text, err := os.ReadFile("../../docs/storage.md")
+	must(t, err)
+	w := newWorld(t)
+	derived, err := check.DerivedTables(w.store)
+	must(t, err)
+	want := []string{}
+	for _, id := range slices.Sorted(maps.Keys(derived)) {
+		want = append(want, fmt.Sprint(id))
+	}
+	found := repaired.FindStringSubmatch(string(text))
+	if found == nil || found[1] != strings.Join(want, ", ") {
+		t.Errorf("the document lists %q, want %s", found, strings.Join(want, ", "))
 	}
 }

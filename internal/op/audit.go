@@ -43,7 +43,7 @@ type Audit struct {
 	Partitions map[[16]byte]bool
 	// Standing says how a resource number stands; nil when it is not known.
 	Standing func(number uint32) (Standing, error)
-	// Step is called for every few thousand rows; its error ends the audit.
+	// Step is called for every few hundred rows; its error ends the audit.
 	Step func(rows int64) error
 
 	resources []Resource
@@ -159,8 +159,8 @@ func Each[K, V any](a *Audit, t *table.Table[K, V], fn func(k K, v *V) error) er
 	})
 }
 
-// stepRows is how many rows are read between calls of Step.
-const stepRows = 4096
+// stepRows is how many rows are read between calls of Step, about a millisecond.
+const stepRows = 512
 
 // EachRaw is Each without decoding; key and value are valid within the call only.
 func (a *Audit) EachRaw(t table.Info, fn func(key, value []byte) error) error {

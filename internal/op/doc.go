@@ -3,7 +3,7 @@
 //
 // Owns: Ctx (evaluation of a command), View (evaluation of a query), Door (what
 // the engine does before and after), the erased handlers, the registry, the pages of
-// listings, the pins that hold a source back, what a check finds.
+// listings, the pins that hold a source back, the audit of a shard.
 //
 // May: use api, codec, fault, kv, table, token.
 //

@@ -57,7 +57,16 @@ type Damage struct {
 }
 
 func (d *Damage) Error() string {
-	return fmt.Sprintf("damaged row in table %s at key %x: %v", d.Table, d.Key, d.Cause)
+	return fmt.Sprintf("damaged row in table %s at key %x: %v", d.Table, d.place(), d.Cause)
+}
+
+// place is the key, without the fields of documents that the keys of their indexes
+// hold: those are somebody's data, and may be protected.
+func (d *Damage) place() []byte {
+	if len(d.Key) > 1+OwnerBytes && (d.Key[0] == byte(DocumentIndex) || d.Key[0] == byte(DocumentUniq)) {
+		return d.Key[:1+OwnerBytes]
+	}
+	return d.Key
 }
 
 // Unwrap makes errors.Is(err, kv.ErrCorrupt) true.

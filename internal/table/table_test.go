@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -293,6 +294,16 @@ func TestACBORRecordIsReadStrictly(t *testing.T) {
 	} {
 		if err := DecodeCBOR(b, new(item)); fault.CodeOf(err) != fault.Corruption {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestDamageNamesTheRowButNotTheFieldsOfAnIndex(t *testing.T) {
+	for id, whole := range map[ID]bool{Document: true, DocumentIndex: false, DocumentUniq: false, Message: true} {
+		key := append(owner(1, 2).Append([]byte{byte(id)}), "secret"...)
+		text := (&Damage{"t", key, errors.New("torn")}).Error()
+		if !strings.Contains(text, fmt.Sprintf("%x", key[:1+OwnerBytes])) || strings.Contains(text, fmt.Sprintf("%x", "secret")) != whole {
+			t.Errorf("table %d: %s", id, text)
 		}
 	}
 }

@@ -55,6 +55,7 @@ func (c *Collection) Find(s *op.Scope, ix *Index, span Span, more func() bool, f
 			return fn(Place{[]byte(id), id, bytes}, d)
 		})
 	}
+	prefix := c.prefix(ix)
 	return c.entries(s, ix, span, func(e entryAt) (bool, error) {
 		if !more() {
 			return false, nil
@@ -64,7 +65,7 @@ func (c *Collection) Find(s *op.Scope, ix *Index, span Span, more func() bool, f
 			return false, err
 		}
 		if d == nil || d.Deleted {
-			return false, &table.Damage{Table: entries.Name, Key: e.position, Cause: errors.New("the entry has no document")}
+			return false, &table.Damage{Table: entries.Name, Key: append(prefix, e.position...), Cause: errors.New("the entry has no document")}
 		}
 		return fn(Place{e.position, e.id, e.bytes + len(e.id) + len(d.Body)}, d)
 	})
