@@ -23,8 +23,9 @@ import (
 
 // kept are the stores that are kept here, with the format they were written in.
 var kept = map[string]int64{
-	"first":  1, // documents, streams, topics, queues
-	"groups": 1, // with groups
+	"first":    1, // documents, streams, topics, queues
+	"groups":   1, // with groups
+	"restores": 2, // with dispatch and restores
 }
 
 // lasted is how long the clock went on while a store was filled.
