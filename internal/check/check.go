@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -31,6 +32,11 @@ type Report struct {
 	Findings    []op.Finding     `json:"findings"`
 	// More is how many findings there are beyond those listed.
 	More int64 `json:"more,omitempty"`
+}
+
+// Derived says that a repair of the indexes ends some of the findings.
+func (r *Report) Derived() bool {
+	return slices.ContainsFunc(r.Findings, func(f op.Finding) bool { return f.Derived })
 }
 
 // Repairable says that there are findings, and a repair of the indexes ends all of

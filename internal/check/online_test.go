@@ -221,3 +221,43 @@ func TestOneCheckAtATimeWhichEndsWhenItsCallerLeaves(t *testing.T) {
 	}
 	must(t, db.Close())
 }
+
+func TestProgressRisesToWhatWasReadAndEndsOnce(t *testing.T) {
+	store, err := kv.Open("store", kv.Options{FS: vfs.NewMem(), NoSync: true})
+	must(t, err)
+	db, err := keyload.OpenStore(store, keyload.Options{Shards: 1, Durability: api.DurableProcess})
+	must(t, err)
+	_, err = db.ConfigureResource(ctx, &api.ResourcesConfigureRequest{Name: "jobs", Kind: api.KindQueue})
+	must(t, err)
+	for n := range 10 {
+		var ms []api.Mutation
+		for i := range 200 {
+			ms = append(ms, client.Enqueue("jobs", api.Message{MessageID: fmt.Sprint(n, "-", i), Payload: api.Of(i)}))
+		}
+		_, err = db.Commit(ctx, api.PartitionRef{}, ms...)
+		must(t, err)
+	}
+	for _, flushed := range []bool{false, true} { // nothing is in files, and the estimate too low; then all is
+		if flushed {
+			must(t, store.Flush())
+		}
+		last, ends, calls := int64(-1), 0, 0
+		report, err := check.Store(store, func(rows, estimate int64) {
+			if calls++; rows <= last || estimate < rows {
+				t.Errorf("%d of %d rows after %d", rows, estimate, last)
+			}
+			last = rows
+			if rows == estimate {
+				ends++
+			}
+		})
+		must(t, err)
+		if ends != 1 || last != report.Rows || calls < 5 {
+			t.Errorf("it ended %d times, at %d of %d rows, after %d calls", ends, last, report.Rows, calls)
+		}
+		if e := kv.RowsEstimate(store); flushed && (e < report.Rows/2 || e > 2*report.Rows) {
+			t.Errorf("the estimate is %d of %d rows", e, report.Rows)
+		}
+	}
+	must(t, db.Close())
+}

@@ -47,7 +47,7 @@ func Repair(dir string, progress Progress) (*Repaired, error) {
 		return nil, err
 	}
 	out := &Repaired{Report: *report, Tables: []Rebuilt{}}
-	if !slices.ContainsFunc(report.Findings, func(f op.Finding) bool { return f.Derived }) {
+	if !report.Derived() {
 		return out, nil
 	}
 	if report.Format < system.Format {

@@ -155,8 +155,12 @@ func showReport(w io.Writer, name typedName, subject string, r *check.Report, ma
 	switch {
 	case len(r.Findings) == 0:
 		out += "sound: every rule holds\n"
-	case mayRepair && r.Repairable():
-		out += "only rows that follow from others are wrong; make them anew with: " + name.command("check", subject, "--repair-indexes") + "\n"
+	case mayRepair && r.Derived():
+		what := "some of it follows from other rows; make that anew with: "
+		if r.Repairable() {
+			what = "only rows that follow from others are wrong; make them anew with: "
+		}
+		out += what + name.command("check", subject, "--repair-indexes") + "\n"
 	}
 	_, err := io.WriteString(w, out)
 	return err

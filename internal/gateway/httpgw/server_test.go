@@ -1,12 +1,14 @@
 package httpgw_test
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -150,4 +152,19 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	check(t, err)
 	pool.AddCert(parsed)
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret), pool
+}
+
+func TestALongOperationGivesUpTheServersDeadlines(t *testing.T) {
+	var log bytes.Buffer
+	b := newBed(t, func(o *httpgw.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	a := b.post("/v1/admin/check", `{"shard":2}`)
+	if a.status != http.StatusOK || !strings.Contains(string(a.body), `"shards":3`) || !strings.Contains(string(a.body), `"findings":[]`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if strings.Contains(log.String(), "keeps its deadline") {
+		t.Error(log.String())
+	}
+	if a := b.post("/v1/admin/check", `{"shard":3}`); a.status != http.StatusNotFound {
+		t.Errorf("a shard that is not there: %d", a.status)
+	}
 }

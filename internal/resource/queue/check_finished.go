@@ -7,7 +7,6 @@ import (
 
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/op"
-	"github.com/keyload/keyload/internal/resource/leasing"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -37,7 +36,6 @@ func (a *auditor) finished() error {
 		}
 		t.finished++
 		t.lastFinish = k.Seq
-		t.first.Finished = leasing.Earlier(t.first.Finished, k.When)
 		var v batch
 		if decodeBatch(value, &v) != nil || !v.State.finished() || len(v.IDs) == 0 {
 			t.unordered = true // whatever it lists is not told by the sum
@@ -134,6 +132,7 @@ func (a *auditor) again(t *tally) error {
 	}
 	rows = grow(fill(rows, left), left, t)
 	number(rows, t)
+	t.finished = int64(len(rows)) // as they will be
 	for _, r := range rows {
 		op.Imply(a.Audit, &finisheds, timeKey{t.owner, r.when, r.seq}, &batch{State: r.state, IDs: r.ids})
 	}

@@ -16,6 +16,7 @@ func (a *auditor) messages() error {
 		a.Count("messages", 1)
 		consistent(a, k, m)
 		if m.State.finished() {
+			t.first.Finished = leasing.Earlier(t.first.Finished, m.FinishedAt)
 			remember(a, t.remembered.messages.Add, m.FinishedAt, m.State, k.ID)
 			return nil
 		}
