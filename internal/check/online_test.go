@@ -135,8 +135,7 @@ func TestAShardThatLagsBehindTheCatalogIsComparedWithTheCatalogAsItWas(t *testin
 	if w.finds() {
 		t.Error("the check finds something in a shard that lags")
 	}
-	revision := string([]byte{byte(table.DirectoryHead), 0, 0})
-	before[string([]byte{byte(table.DirectoryHead), 0, 1})] = w.rows()[revision]
+	before[string([]byte{byte(table.DirectoryHead), 0, 1})] = w.rows()[string([]byte{byte(table.DirectoryHead), 0, 0})]
 	w.back(copies(), before)
 	if !w.finds() {
 		t.Error("the check finds nothing in a shard that says a revision it has not")

@@ -186,7 +186,6 @@ var (
 type bits [256 / 64]uint64
 
 func (b *bits) set(i uint64)      { b[i/64] |= 1 << (i % 64) }
-func (b *bits) clear(i uint64)    { b[i/64] &^= 1 << (i % 64) }
 func (b *bits) has(i uint64) bool { return b[i/64]&(1<<(i%64)) != 0 }
 func (b *bits) empty() bool       { return *b == bits{} }
 
