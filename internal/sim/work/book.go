@@ -45,7 +45,6 @@ type state struct {
 	groups     map[string]*api.GroupState
 	tails      map[int]uint64 // of the callers' own topics
 	messages   map[string]api.MessageState
-	dispatches uint64 // changes of the store's dispatch
 }
 
 // finish is when a delivery was finished for good, and how.

@@ -167,7 +167,7 @@ func (c *caller) act() {
 		do     func()
 	}{
 		{30, c.feed}, {10, c.edit}, {20, c.consume}, {20, c.follow}, {8, c.input},
-		{6, c.ownQueue}, {12, follower{c}.act}, {3, c.ownResource}, {3, c.ownPrincipal}, {1, c.dispatch},
+		{6, c.ownQueue}, {12, follower{c}.act}, {3, c.ownResource}, {3, c.ownPrincipal},
 	}
 	total := 0
 	for _, a := range actions {

@@ -92,7 +92,7 @@ func (b *Book) Judge(ctx context.Context, d api.Doer) {
 	c := client.CallsOf(d)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	j := judge{b, ctx, c, d}
+	j := judge{b, ctx, c}
 	j.documents()
 	for _, s := range []struct {
 		source api.SourceRef
@@ -111,19 +111,6 @@ func (b *Book) Judge(ctx context.Context, d api.Doer) {
 	j.messages()
 	j.groups()
 	j.catalog()
-	j.dispatch()
-}
-
-// dispatch lets the store deliver, which is refused if the number of changes is not
-// the one that is known.
-func (j judge) dispatch() {
-	resp, err := api.Call(j.ctx, j.doer, api.AdminDispatch, &api.AdminDispatchRequest{State: api.DispatchRunning, ExpectedRevision: &j.holds.dispatches})
-	switch {
-	case err != nil:
-		j.err("dispatch was changed %d times: %v", j.holds.dispatches, err)
-	case resp.Changed:
-		j.holds.dispatches++
-	}
 }
 
 // judge compares one store with a book that is held.
@@ -131,7 +118,6 @@ type judge struct {
 	*Book
 	ctx   context.Context
 	store client.Calls
-	doer  api.Doer
 }
 
 func (j judge) documents() {

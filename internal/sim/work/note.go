@@ -169,10 +169,6 @@ func (b *Book) noteCatalog(req, resp any) {
 		if strings.HasPrefix(r.Principal.ID, "principal-") {
 			m.principals[r.Principal.ID] = r.Principal
 		}
-	case *api.AdminDispatchResponse:
-		if r.Changed {
-			m.dispatches++
-		}
 	case *api.APIKeysCreateResponse:
 		m.keys[r.KeyID] = false
 	case *api.APIKeysRevokeResponse:
