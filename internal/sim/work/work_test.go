@@ -35,6 +35,9 @@ func TestCallersNeedEveryCommandAndTheBookAgreesWithAStoreThatIsNotInterrupted(t
 	must(t, Setup(t.Context(), db, callers))
 	Run(t.Context(), db, book.Write, Options{Callers: callers, Seed: 1, Life: "a", Actions: 400})
 	for _, o := range api.Operations() {
+		if o.Name == api.AdminDispatch.Name {
+			continue // stops all the others: the course has it, one caller after another
+		}
 		if o.Kind == api.Command && book.CarriedOut(o.Name) == 0 {
 			t.Errorf("no caller had a %s that was carried out: add it to an action", o.Name)
 		}
