@@ -45,6 +45,9 @@ type state struct {
 	groups     map[string]*api.GroupState
 	tails      map[int]uint64 // of the callers' own topics
 	messages   map[string]api.MessageState
+
+	dispatch   api.Dispatch // the last that is known
+	dispatched uint64       // how often it was changed
 }
 
 // finish is when a delivery was finished for good, and how.

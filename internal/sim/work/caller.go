@@ -33,6 +33,9 @@ func Run(ctx context.Context, d api.Doer, journal Journal, o Options) {
 		}
 		wg.Go(func() {
 			c.learn()
+			if n == 0 {
+				c.resume() // an earlier life may have ended while nothing was delivered
+			}
 			for i := 0; !c.stopped && (o.Actions == 0 || i < o.Actions); i++ {
 				c.act()
 			}
@@ -167,7 +170,7 @@ func (c *caller) act() {
 		do     func()
 	}{
 		{30, c.feed}, {10, c.edit}, {20, c.consume}, {20, c.follow}, {8, c.input},
-		{6, c.ownQueue}, {12, follower{c}.act}, {3, c.ownResource}, {3, c.ownPrincipal},
+		{6, c.ownQueue}, {12, follower{c}.act}, {3, c.ownResource}, {3, c.ownPrincipal}, {1, c.dispatch},
 	}
 	total := 0
 	for _, a := range actions {

@@ -34,9 +34,18 @@ func (c follower) act() {
 	case n < 96:
 		c.purge()
 	default:
-		if send(c.caller, api.SubscriptionsDelete, &api.SubscriptionsDeleteRequest{Group: g, Confirm: &c.group.Checkpoint}) != nil {
-			c.group = nil
-		}
+		c.remove()
+	}
+}
+
+// remove deletes the group. Its checkpoint has to be asked for: a receive moves it
+// over what the filter passes over and does not say so. Between the two a lease may
+// end for the last time and move it again.
+func (c follower) remove() {
+	g := ownGroup(c.number)
+	st, err := c.GroupStatus(c.ctx, g, 1)
+	if err == nil && send(c.caller, api.SubscriptionsDelete, &api.SubscriptionsDeleteRequest{Group: g, Confirm: &st.State.Checkpoint}, fault.RevisionConflict) != nil {
+		c.group = nil
 	}
 }
 

@@ -111,6 +111,16 @@ func (b *Book) Judge(ctx context.Context, d api.Doer) {
 	j.messages()
 	j.groups()
 	j.catalog()
+	j.dispatch()
+}
+
+// dispatch must be as the last change left it, and changed no oftener than is known.
+// It is only looked at: what a judge changes no book knows.
+func (j judge) dispatch() {
+	st, err := j.store.RestoreStatus(j.ctx)
+	if err != nil || st.Dispatch != j.holds.dispatch || st.Dispatch.Revision != j.holds.dispatched {
+		j.err("dispatch is %+v, want %+v after %d changes (%v)", st, j.holds.dispatch, j.holds.dispatched, err)
+	}
 }
 
 // judge compares one store with a book that is held.

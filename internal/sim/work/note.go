@@ -169,6 +169,13 @@ func (b *Book) noteCatalog(req, resp any) {
 		if strings.HasPrefix(r.Principal.ID, "principal-") {
 			m.principals[r.Principal.ID] = r.Principal
 		}
+	case *api.AdminDispatchResponse:
+		if r.Changed {
+			m.dispatched++
+		}
+		if r.Dispatch.Revision > m.dispatch.Revision {
+			m.dispatch = r.Dispatch
+		}
 	case *api.APIKeysCreateResponse:
 		m.keys[r.KeyID] = false
 	case *api.APIKeysRevokeResponse:

@@ -118,6 +118,18 @@ func (c *caller) follow() {
 	}
 }
 
+// dispatch stops the deliveries of the whole store, and lets them go on. A life may
+// end between the two.
+func (c *caller) dispatch() {
+	send(c, api.AdminDispatch, &api.AdminDispatchRequest{State: api.DispatchPaused, RefuseIntake: c.chance(30), Reason: "work"})
+	c.resume()
+}
+
+// resume lets the store deliver.
+func (c *caller) resume() {
+	send(c, api.AdminDispatch, &api.AdminDispatchRequest{State: api.DispatchRunning})
+}
+
 // input commits an input from elsewhere, often more than once.
 func (c *caller) input() {
 	id := c.name("i")
