@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/commitlog"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/machine"
@@ -195,12 +196,9 @@ func (e *Engine) door() *op.Door {
 // that nothing would happen.
 func (c *call) write(ctx context.Context) (any, error) {
 	if ctx.Err() != nil {
-		return nil, fault.New(fault.Cancelled, "cancelled", "the caller went away before the command was submitted; nothing happened")
+		return nil, commitlog.Unsubmitted()
 	}
-	if err := c.log.Failure(c.shard); err != nil {
-		return nil, err
-	}
-	if err := c.trustClock(c.shard); err != nil {
+	if err := c.takesWrites(c.shard); err != nil {
 		return nil, err
 	}
 	if c.h.Cheap != nil {
@@ -239,11 +237,17 @@ func (c *call) write(ctx context.Context) (any, error) {
 	return out.Response, nil
 }
 
-func (e *Engine) trustClock(shard uint16) error {
+// takesWrites refuses a write before it costs anything: the shard has stopped, or
+// the node's clock is not to be trusted.
+func (e *Engine) takesWrites(shard uint16) error {
+	st := e.log.Status(shard)
+	if st.Err != nil {
+		return commitlog.Stopped(shard, st.Err)
+	}
 	if err := e.clock.trusted(); err != nil {
 		return err
 	}
-	return e.clock.believe(e.log.Status(shard).Time)
+	return e.clock.believe(st.Time)
 }
 
 // cheap asks the handler for a certain answer from a snapshot. Where a receipt

@@ -16,6 +16,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/catalog"
+	"github.com/keyload/keyload/internal/commitlog"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/machine"
@@ -55,7 +56,7 @@ type Config struct {
 type Engine struct {
 	cfg       Config
 	store     *kv.Store
-	log       *solo.Log
+	log       commitlog.Log
 	registry  *op.Registry
 	identity  system.Identity
 	tokens    *token.Sealer
@@ -118,7 +119,7 @@ func open(e *Engine) error {
 	if e.registry, err = Registry(e.cfg.Durability, append(slices.Clone(e.cfg.Handlers), status)...); err != nil {
 		return err
 	}
-	e.log, err = solo.Open(solo.Config{
+	e.log, err = solo.Open(commitlog.Config{
 		Store:   e.store,
 		Machine: machine.Config{Incarnation: e.identity.Incarnation, Durability: e.cfg.Durability, Registry: e.registry},
 		Shards:  e.identity.Shards, Now: e.clock.millis, Seed: seed,
@@ -213,8 +214,10 @@ func (e *Engine) enter() error {
 
 // Ready is nil when the node accepts work, else why it does not.
 func (e *Engine) Ready() error {
-	if err := e.log.Err(); err != nil {
-		return fault.New(fault.RecoveryRequired, "shard_stopped", "a shard has stopped: %v", err)
+	for i := uint16(0); i <= e.identity.Shards; i++ {
+		if err := e.log.Status(i).Err; err != nil {
+			return commitlog.Stopped(i, err)
+		}
 	}
 	return e.clock.trusted()
 }
@@ -242,7 +245,7 @@ func (e *Engine) Status() *api.AdminStatusResponse {
 	if err := e.Ready(); err != nil {
 		s.Ready, s.Reason = false, fault.From(err).Detail
 	}
-	for i := uint16(0); i < e.log.Shards(); i++ {
+	for i := uint16(0); i <= e.identity.Shards; i++ {
 		st := e.log.Status(i)
 		sh := api.ShardStatus{
 			Shard: uint32(i), Catalog: i == system.CatalogShard, Position: st.Position, DurablePosition: st.Durable,

@@ -62,7 +62,7 @@ func (c *call) bounded(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // reached makes sure that the snapshot to come shows the point a commit token
-// names. On one node an applied position is visible at once.
+// names: an applied position is visible at once.
 func (c *call) reached(t *api.CommitToken) error {
 	switch {
 	case t == nil:
@@ -71,7 +71,7 @@ func (c *call) reached(t *api.CommitToken) error {
 		return fault.New(fault.TokenInvalidated, "other_incarnation", "the commit token belongs to another history of this store")
 	case t.Partition != c.scope.Partition:
 		return fault.Invalid("/minToken", "names another partition than the request")
-	case !c.log.Reached(c.shard, t.Position):
+	case t.Position > c.log.Status(c.shard).Applied:
 		return fault.New(fault.TokenInvalidated, "future_position", "the commit token names a position this store has not reached")
 	}
 	return nil

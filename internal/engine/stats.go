@@ -38,7 +38,7 @@ func LoadOf(e *Engine) Load {
 // Stats sums up every shard.
 func (e *Engine) Stats() Stats {
 	s := Stats{Syncs: e.store.Syncs(), Bytes: e.store.LogBytesWritten(), Disk: e.store.DiskBytes()}
-	for i := uint16(0); i < e.log.Shards(); i++ {
+	for i := uint16(0); i <= e.identity.Shards; i++ {
 		st := e.log.Status(i)
 		s.Commands += st.Position
 		s.Entries += st.Entries

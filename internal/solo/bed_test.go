@@ -15,6 +15,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/catalog"
+	"github.com/keyload/keyload/internal/commitlog"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/op"
@@ -74,8 +75,8 @@ func (b *bed) must(err error) {
 	}
 }
 
-func (b *bed) config() Config {
-	return Config{
+func (b *bed) config() commitlog.Config {
+	return commitlog.Config{
 		Store: b.store, Shards: 1,
 		Machine: machine.Config{Incarnation: [16]byte{1}, Durability: api.DurableDisk, Registry: b.registry},
 		Now: func() int64 {

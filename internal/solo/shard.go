@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/commitlog"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/op"
@@ -52,7 +53,7 @@ type entry struct {
 
 type shard struct {
 	number uint16
-	cfg    Config
+	cfg    commitlog.Config
 	m      *machine.Machine
 	queue  chan proposal
 	urgent chan proposal // of these an entry takes first
@@ -85,7 +86,7 @@ type shard struct {
 	last *kv.Snapshot // of a stopped shard: its last state that is durable
 }
 
-func start(cfg Config, number uint16, m *machine.Machine) *shard {
+func start(cfg commitlog.Config, number uint16, m *machine.Machine) *shard {
 	s := &shard{
 		number: number, cfg: cfg, m: m,
 		queue: make(chan proposal, queued), urgent: make(chan proposal, queued), syncs: make(chan entry),
@@ -105,7 +106,7 @@ func start(cfg Config, number uint16, m *machine.Machine) *shard {
 func (s *shard) propose(ctx context.Context, cmd machine.Command, urgent bool, left func()) (machine.Outcome, error) {
 	if err := s.failure(); err != nil {
 		left()
-		return machine.Outcome{}, stopped(s.number, err)
+		return machine.Outcome{}, commitlog.Stopped(s.number, err)
 	}
 	p := proposal{cmd, s.results.Get().(chan result), left}
 	queue := s.queue
@@ -116,10 +117,10 @@ func (s *shard) propose(ctx context.Context, cmd machine.Command, urgent bool, l
 	case queue <- p:
 	case <-s.quit:
 		left()
-		return machine.Outcome{}, closed()
+		return machine.Outcome{}, commitlog.Closed()
 	case <-ctx.Done():
 		left()
-		return machine.Outcome{}, fault.New(fault.Cancelled, "cancelled", "the caller went away before the command was submitted; nothing happened")
+		return machine.Outcome{}, commitlog.Unsubmitted()
 	}
 	select {
 	case r := <-p.result:
@@ -127,20 +128,15 @@ func (s *shard) propose(ctx context.Context, cmd machine.Command, urgent bool, l
 		return r.out, r.err
 	case <-ctx.Done():
 		// The channel is left to the garbage collector: its answer is still to come.
-		return machine.Outcome{}, fault.New(fault.UnknownWriteOutcome, "caller_left",
-			"the caller stopped waiting after the command was submitted; repeat it with the same command id to learn its outcome")
+		return machine.Outcome{}, commitlog.CallerLeft()
 	case <-s.done:
 		select {
 		case r := <-p.result:
 			return r.out, r.err
 		default:
-			return machine.Outcome{}, closed()
+			return machine.Outcome{}, commitlog.Closed()
 		}
 	}
-}
-
-func closed() error {
-	return fault.New(fault.UnknownWriteOutcome, "store_closed", "the store was closed; open it again and repeat the command with the same id")
 }
 
 // apply evaluates entries. It takes whatever waits, never waits for more, and
@@ -154,7 +150,7 @@ func (s *shard) apply() {
 		case first = <-s.urgent:
 		case first = <-s.queue:
 		case <-s.quit:
-			s.drain(closed())
+			s.drain(commitlog.Closed())
 			return
 		}
 		e, err := s.evaluate(s.gather(first))
@@ -263,11 +259,11 @@ func (s *shard) refuse() {
 	for {
 		select {
 		case p := <-s.urgent:
-			p.answer(result{err: stopped(s.number, s.failure())})
+			p.answer(result{err: commitlog.Stopped(s.number, s.failure())})
 		case p := <-s.queue:
-			p.answer(result{err: stopped(s.number, s.failure())})
+			p.answer(result{err: commitlog.Stopped(s.number, s.failure())})
 		case <-s.quit:
-			s.drain(stopped(s.number, s.failure()))
+			s.drain(commitlog.Stopped(s.number, s.failure()))
 			return
 		}
 	}
@@ -370,7 +366,7 @@ func (s *shard) barrier(ctx context.Context) error {
 	for s.durable.Load() < target {
 		switch {
 		case s.settled:
-			return stopped(s.number, s.failed)
+			return commitlog.Stopped(s.number, s.failed)
 		case s.closing:
 			return fault.New(fault.OwnershipLost, "store_closed", "%v", errClosing)
 		case ctx.Err() != nil:
@@ -381,11 +377,11 @@ func (s *shard) barrier(ctx context.Context) error {
 	return nil
 }
 
-func (s *shard) status() Status {
+func (s *shard) status() commitlog.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Status{
-		Position: s.head.Position, Durable: s.durable.Load(), Digest: s.head.Digest,
+	return commitlog.Status{
+		Applied: s.applied.Load(), Position: s.head.Position, Durable: s.durable.Load(), Digest: s.head.Digest,
 		Time: s.head.Time, Epoch: s.head.Epoch, Err: s.failed,
 		Entries: s.entries, Rows: s.rows, Bytes: s.bytes, Work: s.work,
 	}
