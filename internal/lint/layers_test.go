@@ -51,6 +51,8 @@ var layers = []layer{
 	{path: "internal/machine"},
 	{path: "internal/commitlog"},
 	{path: "internal/solo"},
+	{path: "internal/replica/journal"},
+	{path: "internal/replica"},
 	{path: "internal/wake"},
 	{path: "internal/engine"},
 	{path: "internal/tenure"},
