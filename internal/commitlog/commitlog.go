@@ -56,6 +56,12 @@ type Status struct {
 	Epoch                      uint64
 	// Err is why the shard takes no more writes; nil while it does.
 	Err error
+	// Leader is the node that leads the shard, 0 where that is not known or there is
+	// one node only. Term is that of its leadership, which only rises.
+	Leader, Term uint64
+	// Here says that this node leads the shard, and has applied everything that was
+	// committed before it did. The next instant may have ended it.
+	Here bool
 	// Entries, Rows and Bytes are what was handed to the store since Open, Work
 	// what evaluation cost.
 	Entries, Rows, Bytes uint64

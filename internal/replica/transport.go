@@ -19,7 +19,7 @@ type Transport interface {
 	Send(to uint64, shard uint16, message []byte)
 	// SendSnapshot streams all of r to a node, on its own connection, and returns when
 	// Receiver.ReceiveSnapshot there has returned nil; an error says that it did not, or
-	// that nobody knows. It ends with ctx.
+	// that nobody knows. It ends with ctx, and by itself when nothing moves for long.
 	SendSnapshot(ctx context.Context, to uint64, shard uint16, r io.Reader) error
 }
 
