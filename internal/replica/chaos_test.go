@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/keyload/keyload/fault"
-	"github.com/keyload/keyload/internal/kv"
 )
 
 // writers store documents through whatever node they find leading, and remember which
@@ -261,5 +260,3 @@ func TestReadersNeverGoBack(t *testing.T) {
 	readers.Wait()
 	w.end()
 }
-
-var _ = kv.ErrFailed

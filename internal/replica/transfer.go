@@ -6,6 +6,9 @@ import (
 	"github.com/keyload/keyload/fault"
 )
 
+// moveTicks is how long a transfer of the lead is tried.
+const moveTicks = 4 * electionTicks
+
 // moves are the transfers of the lead that were asked for here.
 type moves struct {
 	g    *group
@@ -70,9 +73,14 @@ func (ms *moves) age() {
 		switch {
 		case g.dead == nil && g.node.BasicStatus().Lead == m.to:
 			m.done <- nil
-		case g.l.ticks-m.since > 2*electionTicks:
+		case g.l.ticks-m.since > moveTicks:
 			m.done <- fault.New(fault.OwnershipLost, "not_transferred", "node %d has not come to lead shard %d in time; look who does, and ask again", m.to, g.s.number)
 		default:
+			// The other node may not have been ready: it must have applied every change of
+			// members before it may stand for election.
+			if !g.idle() && g.leads() && g.l.ticks-m.since > 0 && (g.l.ticks-m.since)%electionTicks == 0 {
+				g.node.TransferLeader(m.to)
+			}
 			left = append(left, m)
 		}
 	}
