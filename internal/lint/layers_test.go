@@ -52,6 +52,8 @@ var layers = []layer{
 	{path: "internal/machine"},
 	{path: "internal/commitlog"},
 	{path: "internal/solo"},
+	{path: "internal/replica/journal"},
+	{path: "internal/replica"},
 	{path: "internal/wake"},
 	{path: "internal/engine"},
 	{path: "internal/tenure"},
@@ -132,6 +134,7 @@ func checkLayers(tree *sourceTree) []violation {
 				fmt.Sprintf("imports %d packages of ours, at most %d: %s", len(imports), maxImports, strings.Join(imports, " "))})
 		}
 		found = append(found, checkPebble(p)...)
+		found = append(found, checkRaft(p)...)
 	}
 	return found
 }
@@ -184,6 +187,24 @@ func checkPebble(p *sourcePackage) []violation {
 	return found
 }
 
+// raft is the consensus library. Only the host and its journal know it.
+const raft = "go.etcd.io/raft/v3"
+
+func checkRaft(p *sourcePackage) []violation {
+	if p.path == "internal/replica" || strings.HasPrefix(p.path, "internal/replica/") {
+		return nil
+	}
+	var found []violation
+	for _, f := range p.files {
+		for _, spec := range f.syntax.Imports {
+			if imported := importPath(spec); imported == raft || strings.HasPrefix(imported, raft+"/") {
+				found = append(found, violation{"raft", f.path, "imports " + imported + "; only internal/replica and its journal may"})
+			}
+		}
+	}
+	return found
+}
+
 func TestTheLayerCheckCatchesEachKindOfWrongImport(t *testing.T) {
 	imports := func(paths ...string) string {
 		text := "package x\n"
@@ -222,6 +243,9 @@ func TestTheLayerCheckCatchesEachKindOfWrongImport(t *testing.T) {
 		{"file system in the simulator", "internal/sim/disk/x.go", imports(pebble+"/v2/vfs", pebble+"/v2/vfs/errorfs"), nil},
 		{"pebble in the simulator", "internal/sim/disk/x.go", imports(pebble + "/v2"), []string{"pebble internal/sim/disk/x.go"}},
 		{"file system in product", "internal/solo/x.go", imports(pebble + "/v2/vfs"), []string{"pebble internal/solo/x.go"}},
+		{"raft elsewhere", "internal/engine/x.go", imports(raft + "/raftpb"), []string{"raft internal/engine/x.go"}},
+		{"raft in its place", "internal/replica/x.go", imports(raft), nil},
+		{"raft in the journal", "internal/replica/journal/x_test.go", imports(raft + "/raftpb"), nil},
 		{"eight imports", "internal/bench/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv"), nil},
 		{"nine imports of a composition root", "internal/cli/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv", "internal/table"), nil},
 		{"nine imports", "internal/bench/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv", "internal/table"), []string{"fan-out internal/bench"}},
