@@ -49,6 +49,8 @@ var layers = []layer{
 	{path: "internal/resource/system"},
 	{path: "internal/catalog", root: "the one list of all resources"},
 	{path: "internal/machine"},
+	{path: "internal/peer"},
+	{path: "internal/cluster"},
 	{path: "internal/commitlog"},
 	{path: "internal/solo"},
 	{path: "internal/wake"},
