@@ -78,6 +78,7 @@ var layers = []layer{
 	{path: "examples/*", only: []string{"fault", "api", "client", "worker", "."}},
 	// Below here: imported by tests only.
 	{path: "internal/script"},
+	{path: "internal/sim/network"},
 	{path: "internal/sim/trial"},
 	{path: "internal/sim/disk"},
 	{path: "internal/sim/course"},
