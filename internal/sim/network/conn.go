@@ -14,8 +14,8 @@ type conn struct {
 	network     *Network
 	there, back way
 
-	once   sync.Once
-	closed chan struct{}
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
 
 	mu          sync.Mutex
 	read, write time.Time // deadlines
@@ -35,6 +35,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	if len(c.held) == 0 && c.err == nil {
 		buf := make([]byte, max(len(b), 1))
 		n, err := c.Conn.Read(buf)
+		if c.ctx.Err() != nil {
+			return 0, net.ErrClosed
+		}
 		if n == 0 && os.IsTimeout(err) {
 			return 0, err
 		}
@@ -57,39 +60,35 @@ func (c *conn) pass(w way, deadline *time.Time) error {
 	c.mu.Lock()
 	until := *deadline
 	c.mu.Unlock()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx := c.ctx
 	if !until.IsZero() {
-		ctx, cancel = context.WithDeadline(context.Background(), until)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, until)
+		defer cancel()
 	}
-	defer cancel()
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-c.closed:
-			cancel()
-		case <-stop:
-		}
-	}()
-	switch err := c.network.pass(ctx, w); err {
-	case nil:
+	switch err := c.network.pass(ctx, w); {
+	case err == nil:
 		return nil
-	case context.DeadlineExceeded:
-		return os.ErrDeadlineExceeded
-	default:
+	case c.ctx.Err() != nil:
 		return net.ErrClosed
+	default:
+		return os.ErrDeadlineExceeded
 	}
 }
 
-// Close ends what waits, too. A direction that is cut does not carry the news.
+// Close ends what waits, too. The other side learns of it when the direction to it
+// carries again.
 func (c *conn) Close() error {
-	c.once.Do(func() {
-		close(c.closed)
-		c.network.mu.Lock()
-		delete(c.network.conns, c)
-		c.network.mu.Unlock()
-	})
-	return c.Conn.Close()
+	c.cancel()
+	if !c.network.forget(c) {
+		return net.ErrClosed
+	}
+	_ = c.Conn.SetDeadline(time.Unix(1, 0)) // ends what reads and writes
+	go func() {
+		_ = c.network.pass(c.network.ctx, c.there)
+		_ = c.Conn.Close()
+	}()
+	return nil
 }
 
 func (c *conn) SetDeadline(t time.Time) error {

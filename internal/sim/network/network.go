@@ -9,6 +9,9 @@ import (
 
 // Network knows who listens where. It is safe for concurrent use.
 type Network struct {
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
 	mu    sync.Mutex
 	names map[string]string // address → node
 	ways  map[way]*gate
@@ -26,8 +29,13 @@ type gate struct {
 
 // New is a network on which everything arrives at once.
 func New() *Network {
-	return &Network{names: map[string]string{}, ways: map[way]*gate{}, conns: map[*conn]struct{}{}}
+	n := &Network{names: map[string]string{}, ways: map[way]*gate{}, conns: map[*conn]struct{}{}}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	return n
 }
+
+// Close closes what a cut direction still held open.
+func (n *Network) Close() { n.cancel() }
 
 // Name says which node listens at an address (host:port).
 func (n *Network) Name(address, node string) {
@@ -53,7 +61,8 @@ func (n *Network) Dialer(from string) func(ctx context.Context, address string) 
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: inner, network: n, there: there, back: back, closed: make(chan struct{})}
+		c := &conn{Conn: inner, network: n, there: there, back: back}
+		c.ctx, c.cancel = context.WithCancel(context.Background())
 		n.mu.Lock()
 		n.conns[c] = struct{}{}
 		n.mu.Unlock()
@@ -106,6 +115,15 @@ func (n *Network) Break(a, b string) {
 	for _, c := range broken {
 		_ = c.Close()
 	}
+}
+
+// forget says whether the connection was open.
+func (n *Network) forget(c *conn) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, open := n.conns[c]
+	delete(n.conns, c)
+	return open
 }
 
 // gate finds the state of a direction. The lock is held.
