@@ -75,7 +75,7 @@ func (o *Options) receive(ctx context.Context, raw net.Conn) (*link, hello, erro
 		return o.config(x509.ExtKeyUsageClientAuth, 0)
 	}})
 	if err := conn.HandshakeContext(limited); err != nil {
-		return nil, h, err
+		return nil, h, handshakeError(err)
 	}
 	name, err := nameOf(conn.ConnectionState().PeerCertificates[0])
 	if err != nil {

@@ -49,7 +49,7 @@ func (m *Mesh) dial(ctx context.Context, address string, to uint64, u use) (*lin
 // introduce does the handshake and the greeting on a new connection.
 func (o *Options) introduce(ctx, limited context.Context, raw net.Conn, conn *tls.Conn, h hello) (*link, welcome, error) {
 	if err := conn.HandshakeContext(limited); err != nil {
-		return nil, welcome{}, err
+		return nil, welcome{}, handshakeError(err)
 	}
 	name, err := nameOf(conn.ConnectionState().PeerCertificates[0])
 	if err != nil {
@@ -68,6 +68,15 @@ func (o *Options) introduce(ctx, limited context.Context, raw net.Conn, conn *tl
 		return nil, w, err
 	}
 	return l, w, nil
+}
+
+// handshakeError says who did not believe whom.
+func handshakeError(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "remote error" { // an alert of TLS
+		return fmt.Errorf("the other side does not accept this node's certificate (its log says why): %w", err)
+	}
+	return err
 }
 
 // answered is heard for the side that has dialed: that knows an address that works.
