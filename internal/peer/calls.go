@@ -28,8 +28,7 @@ func (m *Mesh) Call(ctx context.Context, to uint64, kind byte, body []byte) ([]b
 	if err != nil {
 		return nil, notSent("node %d: %w", to, err)
 	}
-	c := n.callers[int(n.turn.Add(1))%len(n.callers)]
-	s, err := c.get(ctx, m, n)
+	s, err := m.session(ctx, n)
 	if err != nil {
 		return nil, notSent("node %d: %w", to, err)
 	}
@@ -69,35 +68,56 @@ type caller struct {
 	wait    time.Duration
 }
 
-// get is the connection, made where there is none.
-func (c *caller) get(ctx context.Context, m *Mesh, n *node) (*session, error) {
-	for attempted := false; ; attempted = true {
-		c.mu.Lock()
-		if c.session != nil && c.session.usable() {
-			s := c.session
-			c.mu.Unlock()
+// look is the connection, if there is one. If not, an attempt to make it is under
+// way: dialing is closed when that is over; or the last one has just failed.
+func (c *caller) look(m *Mesh, n *node) (s *session, dialing <-chan struct{}, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != nil && c.session.usable() {
+		return c.session, nil, nil
+	}
+	if c.failed != nil && time.Now().Before(c.until) {
+		return nil, nil, c.failed
+	}
+	if c.dialing == nil {
+		over := make(chan struct{})
+		if !m.spawn(func() { c.connect(m, n, over) }) {
+			return nil, nil, errClosed
+		}
+		c.dialing = over
+	}
+	return nil, c.dialing, nil
+}
+
+// result is what the last attempt has come to.
+func (c *caller) result() (*session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session, c.failed
+}
+
+// session is a connection for calls to a node: the next one in turn, or another one
+// while that is being made.
+func (m *Mesh) session(ctx context.Context, n *node) (*session, error) {
+	turn := int(n.turn.Add(1))
+	mine := n.callers[turn%len(n.callers)]
+	s, dialing, err := mine.look(m, n)
+	if s != nil {
+		return s, nil
+	}
+	for i := range n.callers[1:] {
+		if s, _, _ := n.callers[(turn+1+i)%len(n.callers)].look(m, n); s != nil {
 			return s, nil
 		}
-		if c.failed != nil && (attempted || time.Now().Before(c.until)) {
-			err := c.failed
-			c.mu.Unlock()
-			return nil, err
-		}
-		if c.dialing == nil {
-			dialing := make(chan struct{})
-			if !m.spawn(func() { c.connect(m, n, dialing) }) {
-				c.mu.Unlock()
-				return nil, errClosed
-			}
-			c.dialing = dialing
-		}
-		dialing := c.dialing
-		c.mu.Unlock()
-		select {
-		case <-dialing:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-dialing:
+		return mine.result()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -79,7 +79,7 @@ func sendStream(l *link, shard uint16, r io.Reader, rate int) error {
 	pace := pacer{rate: rate, began: time.Now()}
 	for {
 		chunk := make([]byte, chunkBytes)
-		n, err := io.ReadFull(r, chunk)
+		n, err := fill(r, chunk)
 		if n > 0 {
 			if err := put(&parcel{kind: kindChunk, body: chunk[:n]}); err != nil {
 				return err
@@ -88,13 +88,24 @@ func sendStream(l *link, shard uint16, r io.Reader, rate int) error {
 				return errLinkEnded
 			}
 		}
-		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) && n > 0 {
+		if err == io.EOF {
 			return put(&parcel{kind: kindEnd})
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// fill reads until b is full or r ends. Unlike io.ReadFull it keeps the end apart
+// from an io.ErrUnexpectedEOF of r's own.
+func fill(r io.Reader, b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		var more int
+		more, err = r.Read(b[n:])
+		n += more
+	}
+	return n, err
 }
 
 // streamAnswer is what the receiver says of the stream.
