@@ -69,6 +69,7 @@ type Times struct {
 	PingEvery  time.Duration // a sign of life on a quiet connection: 1 s
 	IdleAfter  time.Duration // a connection without one is given up: 5 s
 	DialTime   time.Duration // to connect and be welcome: 3 s
+	StallAfter time.Duration // a snapshot of which nothing moves is given up: 5 min
 	BackoffMin time.Duration // before the second attempt to connect: 50 ms
 	BackoffMax time.Duration // before the attempts after many: 1 s
 }
@@ -91,6 +92,7 @@ func (o *Options) complete() error {
 		usual time.Duration
 	}{
 		{&o.Times.PingEvery, time.Second}, {&o.Times.IdleAfter, 5 * time.Second}, {&o.Times.DialTime, 3 * time.Second},
+		{&o.Times.StallAfter, 5 * time.Minute},
 		{&o.Times.BackoffMin, 50 * time.Millisecond}, {&o.Times.BackoffMax, time.Second},
 	} {
 		if *d.v == 0 {

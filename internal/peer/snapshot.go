@@ -19,8 +19,8 @@ const (
 
 // SendSnapshot streams all of r to a node, on a connection of its own, and returns
 // nil when Receiver.ReceiveSnapshot there has returned nil. An error says that it
-// did not, or that nobody knows. It waits while too many streams are sent already,
-// and ends with ctx.
+// did not, or that nobody knows. It waits while too many streams are sent already.
+// It ends with ctx, and by itself when nothing moves for long.
 func (m *Mesh) SendSnapshot(ctx context.Context, to uint64, shard uint16, r io.Reader) error {
 	select {
 	case m.sending <- struct{}{}:
@@ -43,13 +43,15 @@ func (m *Mesh) SendSnapshot(ctx context.Context, to uint64, shard uint16, r io.R
 	if !l.start(newOutbox(streamQueue, streamQueue/chunkBytes+2), m.o.Times, m.spawn) {
 		return notSent("%w", errClosed)
 	}
+	stalled := time.AfterFunc(m.o.Times.StallAfter, func() { l.close(errStalled) })
+	defer stalled.Stop()
 	answer := make(chan error, 1)
 	go func() {
 		err := l.streamAnswer()
 		answer <- err
 		l.close(err)
 	}()
-	err = sendStream(l, shard, r, m.o.Bounds.SnapshotRate)
+	err = sendStream(l, shard, r, m.o.Bounds.SnapshotRate, func() { stalled.Reset(m.o.Times.StallAfter) })
 	if err != nil && !errors.Is(err, errLinkEnded) {
 		l.close(err) // without the end: what has come is worth nothing there
 		<-answer
@@ -62,15 +64,20 @@ func (m *Mesh) SendSnapshot(ctx context.Context, to uint64, shard uint16, r io.R
 	return nil
 }
 
-// errLinkEnded is the end of a stream that its reader has nothing to do with.
-var errLinkEnded = errors.New("the connection ended")
+var (
+	// errLinkEnded is the end of a stream that its reader has nothing to do with.
+	errLinkEnded = errors.New("the connection ended")
+	errStalled   = errors.New("nothing of the stream has moved for too long")
+)
 
-// sendStream sends all of r, rate bytes a second.
-func sendStream(l *link, shard uint16, r io.Reader, rate int) error {
+// sendStream sends all of r, rate bytes a second, and tells when something has
+// moved.
+func sendStream(l *link, shard uint16, r io.Reader, rate int, moved func()) error {
 	put := func(p *parcel) error {
 		if l.out.put(l.ctx, p) != nil {
 			return errLinkEnded
 		}
+		moved()
 		return nil
 	}
 	if err := put(&parcel{kind: kindBegin, id: uint32(shard)}); err != nil {

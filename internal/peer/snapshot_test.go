@@ -170,6 +170,23 @@ func TestAReceiverThatTakesLongIsWaitedFor(t *testing.T) {
 	}
 }
 
+func TestASnapshotOfWhichNothingMovesIsGivenUp(t *testing.T) {
+	one, two := newBed(t).pair(func(o *peer.Options) { o.Times.StallAfter = 200 * time.Millisecond })
+	two.snapshot = func(ctx context.Context, _ uint64, _ uint16, r io.Reader) error {
+		if _, err := r.Read(make([]byte, 1)); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for _, size := range []int{10, 60 << 20} { // while its receiver works on it, and while it is sent
+		err := one.SendSnapshot(t.Context(), 2, 1, bytes.NewReader(content(size)))
+		if err == nil || !strings.Contains(err.Error(), "has moved for too long") {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
 func TestOnlySoManySnapshotsAreSentAndReceivedAtOnce(t *testing.T) {
 	b := newBed(t)
 	bound := func(n int) func(o *peer.Options) { return func(o *peer.Options) { o.Bounds.Snapshots = n } }
