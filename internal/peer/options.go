@@ -59,7 +59,7 @@ type Bounds struct {
 	CallQueue     int // bytes of calls that wait for one connection: 64 MiB
 	CallsServed   int // in evaluation at once, of one connection: 65,536
 	CallsBytes    int // of their bodies together: 256 MiB
-	CallLinks     int // connections for calls to one node: 2
+	CallLinks     int // connections for calls to one node: 1
 	Snapshots     int // streams at once, each way: 2
 	SnapshotRate  int // bytes a second of each that is sent; 0: as fast as it goes
 }
@@ -81,7 +81,7 @@ func (o *Options) complete() error {
 	}{
 		{&o.Bounds.MessageBytes, 16 << 20}, {&o.Bounds.QueueBytes, 64 << 20}, {&o.Bounds.QueueMessages, 65_536},
 		{&o.Bounds.CallBytes, 16 << 20}, {&o.Bounds.CallQueue, 64 << 20}, {&o.Bounds.CallsServed, 65_536},
-		{&o.Bounds.CallsBytes, 256 << 20}, {&o.Bounds.CallLinks, 2}, {&o.Bounds.Snapshots, 2},
+		{&o.Bounds.CallsBytes, 256 << 20}, {&o.Bounds.CallLinks, 1}, {&o.Bounds.Snapshots, 2},
 	} {
 		if *n.v == 0 {
 			*n.v = n.usual
