@@ -72,6 +72,7 @@ var layers = []layer{
 	{path: "internal/webhooks"},
 	{path: "internal/bench"},
 	{path: "internal/demo"},
+	{path: "internal/cluster/dev"},
 	{path: "internal/cli", root: "composition root of the program"},
 	{path: "cmd/keyload"},
 	// Examples show what a user can do.
