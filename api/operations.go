@@ -49,5 +49,11 @@ func Operations() []*Operation {
 		AdminDispatch.Operation,
 		AdminRestoreStatus.Operation,
 		AdminCheck.Operation,
+		ClusterAdd.Operation,
+		ClusterRemove.Operation,
+		ClusterReplace.Operation,
+		ClusterDrain.Operation,
+		ClusterTransfer.Operation,
+		ClusterStatus.Operation,
 	}
 }

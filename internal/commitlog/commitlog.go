@@ -44,6 +44,12 @@ type Config struct {
 	Seed func() uint64
 	// Hint gets what entries hint at, after they are durable.
 	Hint func(op.Hint)
+	// Applied is told of every entry with commands that a replicated log has brought
+	// to this node, before anybody is answered by the state with it. It must not block.
+	Applied func(shard uint16)
+	// Led is told when this node has become the leader of a shard and has applied all
+	// that earlier ones acknowledged. It must not block.
+	Led func(shard uint16, term uint64)
 }
 
 // Status is where a shard stands.
@@ -54,6 +60,12 @@ type Status struct {
 	Digest                     uint64
 	Time                       int64
 	Epoch                      uint64
+	// Leader is the node that leads the shard, 0 when none is known; Here says that it
+	// is this one, which has applied all that earlier leaders acknowledged. Term is that
+	// of the leadership; 0 where one node is all there is.
+	Leader uint64
+	Here   bool
+	Term   uint64
 	// Err is why the shard takes no more writes; nil while it does.
 	Err error
 	// Entries, Rows and Bytes are what was handed to the store since Open, Work

@@ -35,6 +35,7 @@ var layers = []layer{
 	{path: "internal/resource/changes"},
 	{path: "internal/resource/access"},
 	{path: "internal/resource/directory"},
+	{path: "internal/resource/members"},
 	{path: "internal/resource/dispatch"},
 	{path: "internal/resource/document/*"},
 	{path: "internal/resource/document"},

@@ -19,6 +19,8 @@ const (
 	ResourcePurge  ID = 12 // directory: deletions under way
 	DirectoryHead  ID = 13 // directory: next resource number, catalog revision
 	Dispatch       ID = 14 // dispatch: whether the store delivers
+	Member         ID = 15 // members: nodes of the cluster
+	Leadership     ID = 16 // members: node chosen to lead a shard
 
 	Principal      ID = 20 // access: policies of principals
 	APIKey         ID = 21 // access: hashes of keys
