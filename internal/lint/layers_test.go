@@ -50,6 +50,8 @@ var layers = []layer{
 	{path: "internal/resource/system"},
 	{path: "internal/catalog", root: "the one list of all resources"},
 	{path: "internal/machine"},
+	{path: "internal/peer"},
+	{path: "internal/cluster"},
 	{path: "internal/commitlog"},
 	{path: "internal/solo"},
 	{path: "internal/replica/journal"},
@@ -73,12 +75,14 @@ var layers = []layer{
 	{path: "internal/webhooks"},
 	{path: "internal/bench"},
 	{path: "internal/demo"},
+	{path: "internal/cluster/dev"},
 	{path: "internal/cli", root: "composition root of the program"},
 	{path: "cmd/keyload"},
 	// Examples show what a user can do.
 	{path: "examples/*", only: []string{"fault", "api", "client", "worker", "."}},
 	// Below here: imported by tests only.
 	{path: "internal/script"},
+	{path: "internal/sim/network"},
 	{path: "internal/sim/trial"},
 	{path: "internal/sim/disk"},
 	{path: "internal/sim/course"},
