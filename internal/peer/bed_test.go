@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/cluster"
 	"github.com/keyload/keyload/internal/peer"
 	"github.com/keyload/keyload/internal/sim/network"
@@ -224,7 +225,8 @@ func (j *journal) text() string {
 
 // is says that an error is of one of the two classes, and not of the other.
 func is(err, class error) bool {
-	return errors.Is(err, class) && errors.Is(err, peer.ErrNotSent) != errors.Is(err, peer.ErrLost)
+	code := map[error]fault.Code{peer.ErrNotSent: fault.OwnershipLost, peer.ErrLost: fault.UnknownWriteOutcome}[class]
+	return errors.Is(err, class) && errors.Is(err, peer.ErrNotSent) != errors.Is(err, peer.ErrLost) && fault.CodeOf(err) == code
 }
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -3,22 +3,12 @@ package peer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/keyload/keyload/fault"
-)
-
-var (
-	// ErrNotSent is what errors are of which the other node has certainly not acted
-	// on anything.
-	ErrNotSent = errors.New("the other node got nothing")
-	// ErrLost is what errors are after which nobody knows whether the other node has
-	// acted.
-	ErrLost = errors.New("the other node may have acted on it")
 )
 
 var (
@@ -91,6 +81,9 @@ func Open(o Options) (*Mesh, error) {
 	return m, nil
 }
 
+// Node is the id of this node.
+func (m *Mesh) Node() uint64 { return m.o.Node }
+
 // Addr is the address that is listened on.
 func (m *Mesh) Addr() string { return m.listener.Addr().String() }
 
@@ -122,8 +115,4 @@ func (m *Mesh) spawn(f func()) bool {
 	}
 	m.wg.Go(f)
 	return true
-}
-
-func notSent(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrNotSent, fmt.Errorf(format, args...))
 }
