@@ -288,6 +288,7 @@ func isTimeout(err error) bool {
 }
 
 func TestWhoConnectsAndSaysNothingIsDropped(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	one := b.start(1, impatient)
 	silent, err := new(net.Dialer).DialContext(context.Background(), "tcp", one.Addr())
