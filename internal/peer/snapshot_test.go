@@ -150,6 +150,12 @@ type readerFunc func(b []byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
+// whole reads a stream to its end.
+func whole(_ context.Context, _ uint64, _ uint16, r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
+}
+
 // endless is a stream without an end.
 type endless struct{}
 
