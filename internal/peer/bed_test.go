@@ -72,7 +72,7 @@ func (b *bed) options(node uint64) peer.Options {
 	s := b.settings(node)
 	return peer.Options{
 		Cluster: s.Cluster, Node: node, Listen: s.Listen, Credentials: s.Credentials(), Dial: b.network.Dialer(name(node)),
-		Times: peer.Times{PingEvery: 50 * time.Millisecond, IdleAfter: 2 * time.Second, BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond},
+		Times: peer.Times{PingEvery: 50 * time.Millisecond, IdleAfter: 10 * time.Second, BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond},
 	}
 }
 

@@ -20,6 +20,9 @@ var (
 	errNoAddress = errors.New("its address is not known")
 )
 
+// expiresSoon is how long before its end a certificate is complained of.
+const expiresSoon = 30 * 24 * time.Hour
+
 // Mesh is this node's end of what the nodes of a cluster say to each other. It is
 // safe for concurrent use.
 type Mesh struct {
@@ -54,9 +57,10 @@ func Open(o Options) (*Mesh, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
+	var until time.Time
 	own, err := o.Credentials()
 	if err == nil {
-		err = own.check(Name{o.Cluster, o.Node}, time.Now())
+		until, err = own.check(Name{o.Cluster, o.Node}, time.Now())
 	}
 	if err != nil {
 		return nil, fault.New(fault.Validation, "credentials", "%v", err)
@@ -76,6 +80,11 @@ func Open(o Options) (*Mesh, error) {
 	m.receiver.Store(&attached{})
 	m.log.out = o.Log
 	m.lost.wake = make(chan struct{}, 1)
+	o.Log.Info("listening for other nodes", "cluster", o.Cluster, "node", o.Node, "address", m.Addr(),
+		"advertised", o.Advertise, "certificateUntil", until.UTC())
+	if time.Until(until) < expiresSoon {
+		o.Log.Warn("this node's certificate expires soon; replace its files, which are read again while the node runs", "at", until.UTC())
+	}
 	m.spawn(m.accept)
 	m.spawn(func() { m.lost.tell(m) })
 	return m, nil
