@@ -32,13 +32,25 @@ func (f *Files) Create(name string, fill func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	if err = fill(file); err == nil {
+	if err = fill(&copying{w: file}); err == nil {
 		err = file.Sync()
 	}
 	if err = firstError(err, file.Close()); err != nil {
 		return errors.Join(err, f.fs.Remove(path))
 	}
 	return f.settle(f.dir)
+}
+
+// copying keeps the promise of an io.Writer, which a file of Pebble does not: it may
+// change what it is given.
+type copying struct {
+	w   io.Writer
+	own []byte
+}
+
+func (c *copying) Write(p []byte) (int, error) {
+	c.own = append(c.own[:0], p...)
+	return c.w.Write(c.own)
 }
 
 // Open reads a file; Close it. The error is fs.ErrNotExist where there is none.
