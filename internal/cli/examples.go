@@ -67,7 +67,29 @@ func example(operation string) string {
 	case "admin.restore-status":
 		return `keyload admin restore-status`
 	}
+	if s := clusterExample(operation); s != "" {
+		return s
+	}
 	return groupExample(operation)
+}
+
+// clusterExample is example for the operations on the nodes of a cluster.
+func clusterExample(operation string) string {
+	switch operation {
+	case "cluster.add":
+		return `keyload cluster add 4 node4.example:7601 --wait`
+	case "cluster.remove":
+		return `keyload cluster remove 2 --wait`
+	case "cluster.replace":
+		return `keyload cluster replace 2 4 node4.example:7601 --wait`
+	case "cluster.drain":
+		return `keyload cluster drain 2 --wait`
+	case "cluster.transfer":
+		return `keyload cluster transfer 1 3`
+	case "cluster.status":
+		return `keyload cluster status`
+	}
+	return ""
 }
 
 // groupExample is example for the operations on subscription groups.
