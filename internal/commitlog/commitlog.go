@@ -60,14 +60,14 @@ type Status struct {
 	Digest                     uint64
 	Time                       int64
 	Epoch                      uint64
-	// Leader is the node that leads the shard, 0 when none is known; Here says that it
-	// is this one, which has applied all that earlier leaders acknowledged. Term is that
-	// of the leadership; 0 where one node is all there is.
-	Leader uint64
-	Here   bool
-	Term   uint64
 	// Err is why the shard takes no more writes; nil while it does.
 	Err error
+	// Leader is the node that leads the shard, 0 where that is not known or there is
+	// one node only. Term is that of its leadership, which only rises.
+	Leader, Term uint64
+	// Here says that this node leads the shard, and has applied everything that was
+	// committed before it did. The next instant may have ended it.
+	Here bool
 	// Entries, Rows and Bytes are what was handed to the store since Open, Work
 	// what evaluation cost.
 	Entries, Rows, Bytes uint64

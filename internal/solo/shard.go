@@ -381,8 +381,8 @@ func (s *shard) status() commitlog.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return commitlog.Status{
-		Applied: s.applied.Load(), Here: true, Position: s.head.Position, Durable: s.durable.Load(), Digest: s.head.Digest,
-		Time: s.head.Time, Epoch: s.head.Epoch, Err: s.failed,
+		Applied: s.applied.Load(), Position: s.head.Position, Durable: s.durable.Load(), Digest: s.head.Digest,
+		Time: s.head.Time, Epoch: s.head.Epoch, Err: s.failed, Here: true,
 		Entries: s.entries, Rows: s.rows, Bytes: s.bytes, Work: s.work,
 	}
 }

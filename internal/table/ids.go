@@ -13,6 +13,7 @@ const (
 	Due       ID = 5 // table: what happens later
 	StoreInfo ID = 6 // system: incarnation, format, keys
 	Lineage   ID = 7 // lineage: incarnations that a restore ended
+	Applied   ID = 8 // machine: how far a replicated log is in the state
 
 	ResourceByName ID = 10 // directory: a resource's definition
 	ResourceByID   ID = 11 // directory: name of a resource number
