@@ -68,7 +68,7 @@ func TestACheckFindsEveryListThatNoOperationMakes(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := newList(t).first().joined(2, 3)
-			r, _ := l.replace(3, 4, "a4")
+			r, _ := l.replace(3, 4, "a4:1")
 			l.want(r, "", "replace")
 			l.want(l.transfer(1, 2), "", "choosing")
 			c.do(l)

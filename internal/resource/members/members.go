@@ -1,6 +1,9 @@
 package members
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/codec"
@@ -129,7 +132,8 @@ func member(c *op.Ctx, id uint64) (*api.ClusterNode, error) {
 // alone refuses what only a cluster can do.
 func alone() error {
 	return fault.New(fault.UnsupportedCapability, "no_cluster",
-		"this store runs alone; start it with cluster settings first (keyload cluster --help), and it is the first node of a cluster")
+		"this store runs alone; start it with cluster settings first (keyload cluster --help), and it is the first node of a cluster").
+		WithRetry(fault.RetryAfterChange)
 }
 
 // put stores a node at its next revision.
@@ -166,6 +170,8 @@ func invite(c *op.Ctx, id, replaces uint64, address string) (*api.ClusterNode, e
 	switch {
 	case err != nil:
 		return nil, err
+	case !hostAndPort(address):
+		return nil, fault.Invalid("/address", "must be host:port, with a port from 1 to 65535, at which the other nodes reach it")
 	case known && old.State == api.NodeInvited && old.Address == address && old.Replaces == replaces:
 		return &old, nil
 	case known:
@@ -173,6 +179,21 @@ func invite(c *op.Ctx, id, replaces uint64, address string) (*api.ClusterNode, e
 			"the number %d was given out before (the node is %s); a node that lost its disk, or comes back, is a new one with a new number", id, old.State)
 	}
 	return &api.ClusterNode{NodeID: id, Address: address, State: api.NodeInvited, Replaces: replaces}, nil
+}
+
+// hostAndPort says that an address has both. Whether anybody is there is not known
+// here.
+func hostAndPort(address string) bool {
+	at := strings.LastIndexByte(address, ':')
+	if at < 1 {
+		return false
+	}
+	host := address[:at]
+	if strings.ContainsAny(host, ":[]") && (host[0] != '[' || strings.IndexByte(host, ']') != len(host)-1 || len(host) < 4) {
+		return false
+	}
+	port, err := strconv.ParseUint(address[at+1:], 10, 16)
+	return err == nil && port > 0 && !strings.ContainsAny(host, " /@")
 }
 
 func add(c *op.Ctx, req *api.ClusterAddRequest) (*api.ClusterAddResponse, error) {
