@@ -77,15 +77,15 @@ func example(operation string) string {
 func clusterExample(operation string) string {
 	switch operation {
 	case "cluster.add":
-		return `keyload cluster add 4 node4.example:7601 --wait`
+		return `keyload cluster add node4.example:7601 --node-id 4`
 	case "cluster.remove":
-		return `keyload cluster remove 2 --wait`
+		return `keyload cluster remove --node-id 2`
 	case "cluster.replace":
-		return `keyload cluster replace 2 4 node4.example:7601 --wait`
+		return `keyload cluster replace node4.example:7601 --node-id 2 --by 4`
 	case "cluster.drain":
-		return `keyload cluster drain 2 --wait`
+		return `keyload cluster drain --node-id 2 --draining`
 	case "cluster.transfer":
-		return `keyload cluster transfer 1 3`
+		return `keyload cluster transfer --shard 1 --node-id 3`
 	case "cluster.status":
 		return `keyload cluster status`
 	}
