@@ -30,3 +30,6 @@ func (r *ClusterTransferRequest) SetCommandID(id string) { r.CommandID = id }
 
 // TargetDatabase is none: the request speaks of the whole store.
 func (r *ClusterTransferRequest) TargetDatabase() (tenant, database string) { return "", "" }
+
+// NamedShard is the shard that the request speaks of, and that must be there.
+func (r *ClusterTransferRequest) NamedShard() int64 { return r.Shard }

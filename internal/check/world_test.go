@@ -165,6 +165,7 @@ func full(t *testing.T) *world {
 	w := newWorld(t)
 	w.catalog()
 	w.restored()
+	w.nodes()
 	for _, p := range []api.PartitionRef{at("main"), elsewhere()} {
 		w.documents(p)
 		w.events(p)

@@ -67,7 +67,29 @@ func example(operation string) string {
 	case "admin.restore-status":
 		return `keyload admin restore-status`
 	}
+	if s := clusterExample(operation); s != "" {
+		return s
+	}
 	return groupExample(operation)
+}
+
+// clusterExample is example for the operations on the nodes of a cluster.
+func clusterExample(operation string) string {
+	switch operation {
+	case "cluster.add":
+		return `keyload cluster add node4.example:7601 --node-id 4`
+	case "cluster.remove":
+		return `keyload cluster remove --node-id 2`
+	case "cluster.replace":
+		return `keyload cluster replace node4.example:7601 --node-id 2 --by 4`
+	case "cluster.drain":
+		return `keyload cluster drain --node-id 2 --draining`
+	case "cluster.transfer":
+		return `keyload cluster transfer --shard 1 --node-id 3`
+	case "cluster.status":
+		return `keyload cluster status`
+	}
+	return ""
 }
 
 // groupExample is example for the operations on subscription groups.

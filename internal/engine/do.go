@@ -141,12 +141,25 @@ func (c *call) route() error {
 	}
 	c.shard = system.CatalogShard
 	if r, ok := c.req.(interface{ TargetShard() int64 }); ok {
-		if n := r.TargetShard(); n > int64(c.identity.Shards) {
-			return fault.New(fault.NotFound, "unknown_shard", "there is no shard %d; the last one is %d", n, c.identity.Shards)
+		if err := c.there(r.TargetShard()); err != nil {
+			return err
 		}
 		c.shard = uint16(r.TargetShard())
 	}
+	if r, ok := c.req.(interface{ NamedShard() int64 }); ok {
+		if err := c.there(r.NamedShard()); err != nil {
+			return err
+		}
+	}
 	c.scope.Space = table.Space{Shard: c.shard}
+	return nil
+}
+
+// there refuses a shard that the store does not have.
+func (c *call) there(shard int64) error {
+	if shard > int64(c.identity.Shards) {
+		return fault.New(fault.NotFound, "unknown_shard", "there is no shard %d; the last one is %d", shard, c.identity.Shards)
+	}
 	return nil
 }
 

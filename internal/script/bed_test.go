@@ -3,6 +3,7 @@ package script
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/resource/changes"
+	"github.com/keyload/keyload/internal/resource/members"
 	"github.com/keyload/keyload/internal/resource/system"
 	"github.com/keyload/keyload/internal/table"
 	"github.com/keyload/keyload/internal/token"
@@ -158,18 +160,35 @@ func (b *bed) identity(w *words) uuid.UUID {
 	return u
 }
 
-// internal applies a command of the store's own.
+// internal applies a command of the store's own, which must succeed.
 func (b *bed) internal(shard uint16, o *api.Operation, req api.CommandRequest) any {
+	b.t.Helper()
+	out := b.own(shard, o, req)
+	if out.Err != nil {
+		b.t.Fatalf("%s: %v", o.Name, out.Err)
+	}
+	return out.Response
+}
+
+// announce applies what a node says of itself.
+func (b *bed) announce(body string) string {
+	b.t.Helper()
+	req := new(members.JoinRequest)
+	b.must(json.Unmarshal([]byte(body), req))
+	out := b.own(system.CatalogShard, members.Join.Operation, req)
+	if out.Err != nil {
+		return b.refusal(out.Err, "")
+	}
+	return b.answer(out.Response)
+}
+
+func (b *bed) own(shard uint16, o *api.Operation, req api.CommandRequest) machine.Outcome {
 	b.t.Helper()
 	id := b.identity(&words{})
 	req.SetCommandID(id.String())
 	fingerprint, encoded, err := wire.Fingerprint(o.Number, req)
 	b.must(err)
-	out := b.entry(shard, machine.NewCommand(o, machine.Identity{ID: id, Principal: access.System}, fingerprint, encoded, nil))
-	if out.Err != nil {
-		b.t.Fatalf("%s: %v", o.Name, out.Err)
-	}
-	return out.Response
+	return b.entry(shard, machine.NewCommand(o, machine.Identity{ID: id, Principal: access.System}, fingerprint, encoded, nil))
 }
 
 // propagate brings the data shard to the catalog's revision.

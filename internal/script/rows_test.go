@@ -17,6 +17,7 @@ import (
 	"github.com/keyload/keyload/internal/resource/access"
 	"github.com/keyload/keyload/internal/resource/directory"
 	"github.com/keyload/keyload/internal/resource/partitions"
+	"github.com/keyload/keyload/internal/resource/system"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -29,7 +30,8 @@ type shower struct {
 	principals map[[16]byte]string
 }
 
-// rows shows every row of the data shard but its head, in key order by name of
+// rows shows every row of the data shard but its head, and the list of members, which
+// only the catalog's shard has, in key order by name of
 // the table, key and record apart. Without prefixes it is all tables.
 func (b *bed) rows(prefixes []string) map[string]string {
 	b.t.Helper()
@@ -42,7 +44,11 @@ func (b *bed) rows(prefixes []string) map[string]string {
 			if t.ID == table.ShardHead || t.ID == table.StoreInfo || !selected(t.Name, prefixes) {
 				continue
 			}
-			lower := codec.AppendUint16([]byte{byte(t.ID)}, dataShard)
+			shard := uint16(dataShard)
+			if t.ID == table.Member || t.ID == table.Leadership {
+				shard = system.CatalogShard
+			}
+			lower := codec.AppendUint16([]byte{byte(t.ID)}, shard)
 			b.must(snap.Scan(lower, codec.PrefixEnd(lower), false, func(key, value []byte) (bool, error) {
 				k, v, err := t.Read(key, value)
 				b.must(err)

@@ -26,6 +26,8 @@ import (
 //	commit                        commands.commit; the body is its mutations
 //	apply <operation>             any command; the body is its request in JSON
 //	query <operation>             any query, likewise
+//	announce                      what a node says of itself when it starts; the body
+//	                              is its members.join in JSON
 //	advance <duration>            moves the clock; nothing else happens
 //	tick [n]                      lets due work happen, at most n times; without n,
 //	                              until nothing is due
@@ -89,6 +91,8 @@ func (b *bed) run(d *datadriven.TestData) string {
 		return b.apply(w.take(), w, d.Input)
 	case "query":
 		return b.query(w.take(), w, d.Input)
+	case "announce":
+		return b.announce(d.Input)
 	case "advance":
 		return b.advance(w.take())
 	case "tick":

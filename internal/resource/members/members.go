@@ -1,6 +1,9 @@
 package members
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/codec"
@@ -113,10 +116,24 @@ func forgetChoices(c *op.Ctx, match func(node uint64) bool) error {
 // member finds a node that was not removed.
 func member(c *op.Ctx, id uint64) (*api.ClusterNode, error) {
 	n, ok, err := nodes.Get(c.Tx, nodeKey{c.Space.Shard, id})
-	if err == nil && (!ok || n.State == api.NodeRemoved) {
-		err = fault.New(fault.NotFound, "unknown_node", "node %d is no member of this cluster", id)
+	if err != nil || ok && n.State != api.NodeRemoved {
+		return &n, err
 	}
-	return &n, err
+	all, err := All(c.Tx, c.Space.Shard)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) == 0:
+		return nil, alone()
+	}
+	return nil, fault.New(fault.NotFound, "unknown_node", "node %d is no member of this cluster", id)
+}
+
+// alone refuses what only a cluster can do.
+func alone() error {
+	return fault.New(fault.UnsupportedCapability, "no_cluster",
+		"this store runs alone; start it with cluster settings first (keyload cluster --help), and it is the first node of a cluster").
+		WithRetry(fault.RetryAfterChange)
 }
 
 // put stores a node at its next revision.
@@ -126,21 +143,20 @@ func put(c *op.Ctx, n *api.ClusterNode) {
 }
 
 // room refuses a node too many.
-func room(c *op.Ctx, leaving int) error {
+func room(c *op.Ctx) error {
 	all, err := All(c.Tx, c.Space.Shard)
 	if err != nil {
 		return err
 	}
-	n := -leaving
+	n := 0
 	for i := range all {
 		if all[i].State != api.NodeRemoved {
 			n++
 		}
 	}
 	switch {
-	case n == 0 && leaving == 0:
-		return fault.New(fault.UnsupportedCapability, "no_cluster",
-			"this store runs alone; start it with cluster settings first (keyload cluster --help), and it is the first node of a cluster")
+	case n == 0:
+		return alone()
 	case n >= limits.ClusterNodes:
 		return fault.New(fault.Conflict, "too_many_nodes", "the cluster has %d nodes; the most is %d", n, limits.ClusterNodes).
 			With("limit", "%d", limits.ClusterNodes)
@@ -154,6 +170,8 @@ func invite(c *op.Ctx, id, replaces uint64, address string) (*api.ClusterNode, e
 	switch {
 	case err != nil:
 		return nil, err
+	case !hostAndPort(address):
+		return nil, fault.Invalid("/address", "must be host:port, with a port from 1 to 65535, at which the other nodes reach it")
 	case known && old.State == api.NodeInvited && old.Address == address && old.Replaces == replaces:
 		return &old, nil
 	case known:
@@ -163,13 +181,28 @@ func invite(c *op.Ctx, id, replaces uint64, address string) (*api.ClusterNode, e
 	return &api.ClusterNode{NodeID: id, Address: address, State: api.NodeInvited, Replaces: replaces}, nil
 }
 
+// hostAndPort says that an address has both. Whether anybody is there is not known
+// here.
+func hostAndPort(address string) bool {
+	at := strings.LastIndexByte(address, ':')
+	if at < 1 {
+		return false
+	}
+	host := address[:at]
+	if strings.ContainsAny(host, ":[]") && (host[0] != '[' || strings.IndexByte(host, ']') != len(host)-1 || len(host) < 4) {
+		return false
+	}
+	port, err := strconv.ParseUint(address[at+1:], 10, 16)
+	return err == nil && port > 0 && !strings.ContainsAny(host, " /@")
+}
+
 func add(c *op.Ctx, req *api.ClusterAddRequest) (*api.ClusterAddResponse, error) {
 	n, err := invite(c, req.NodeID, 0, req.Address)
 	if err != nil {
 		return nil, err
 	}
 	if n.Revision == 0 {
-		if err := room(c, 0); err != nil {
+		if err := room(c); err != nil {
 			return nil, err
 		}
 		put(c, n)
@@ -182,22 +215,27 @@ func remove(c *op.Ctx, req *api.ClusterRemoveRequest) (*api.ClusterRemoveRespons
 	if err != nil {
 		return nil, err
 	}
-	all, err := All(c.Tx, c.Space.Shard)
-	if err != nil {
+	if err := notLast(c, n); err != nil {
 		return nil, err
-	}
-	others := 0
-	for i := range all {
-		if all[i].State == api.NodeJoined && all[i].NodeID != n.NodeID {
-			others++
-		}
-	}
-	if others == 0 {
-		return nil, fault.New(fault.Conflict, "last_node", "node %d is the last one that has joined; the store would be gone with it", n.NodeID)
 	}
 	n.State = api.NodeRemoved
 	put(c, n)
 	return &api.ClusterRemoveResponse{Node: *n}, forgetChoices(c, func(node uint64) bool { return node == n.NodeID })
+}
+
+// notLast refuses the removal of the only node that has joined.
+func notLast(c *op.Ctx, n *api.ClusterNode) error {
+	all, err := All(c.Tx, c.Space.Shard)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].State == api.NodeJoined && all[i].NodeID != n.NodeID {
+			return nil
+		}
+	}
+	return fault.New(fault.Conflict, "last_node",
+		"node %d is the last one that has joined; the store would be gone with it. Add another one first, and wait until it has joined", n.NodeID)
 }
 
 func replace(c *op.Ctx, req *api.ClusterReplaceRequest) (*api.ClusterReplaceResponse, error) {
@@ -212,7 +250,7 @@ func replace(c *op.Ctx, req *api.ClusterReplaceRequest) (*api.ClusterReplaceResp
 	if err != nil {
 		return nil, err
 	}
-	if err := room(c, 1); err != nil {
+	if err := notLast(c, old); err != nil {
 		return nil, err
 	}
 	old.State = api.NodeRemoved
@@ -254,24 +292,4 @@ func transfer(c *op.Ctx, req *api.ClusterTransferRequest) (*api.ClusterTransferR
 	}
 	chosen.Put(c.Tx, key, &choice{req.NodeID})
 	return resp, nil
-}
-
-// check verifies that the list is one that its operations make.
-func check(a *op.Audit) error {
-	err := op.Each(a, &nodes, func(k nodeKey, n *api.ClusterNode) error {
-		if n.NodeID != k.Node || n.NodeID == 0 || n.Address == "" || n.Revision == 0 {
-			a.Report("members", "member", "node %d: the row says node %d at revision %d", k.Node, n.NodeID, n.Revision)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return op.Each(a, &chosen, func(k leaderKey, v *choice) error {
-		n, ok, err := nodes.Get(a.R, nodeKey{k.Shard, v.Node})
-		if err == nil && (!ok || n.State != api.NodeJoined) {
-			a.Report("members", "leadership", "shard %d should be led by node %d, which has not joined", k.Led, v.Node)
-		}
-		return err
-	})
 }

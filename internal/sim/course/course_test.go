@@ -72,7 +72,7 @@ func TestTheCourseNeedsEveryCommandEveryMutationAndEveryKindOfDueWork(t *testing
 
 func TestTwoRunsOfTheCourseLookTheSame(t *testing.T) {
 	was, is := whole(t).State().Views, whole(t).State().Views
-	if len(was) != 3 || len(is) != 3 {
+	if len(was) != 4 || len(is) != 4 {
 		t.Fatalf("%d looks and %d", len(was), len(is))
 	}
 	for step, lines := range was {

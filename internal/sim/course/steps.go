@@ -29,7 +29,7 @@ func Steps() []Step {
 	return slices.Concat(
 		making(), documents(), messages(), leases(), deadMessages(),
 		events(), deliveries(), deadEvents(), moves(),
-		inputs(), []Step{look("before policies")}, policies(), removals(), []Step{look("before much time passes")}, ages(),
+		inputs(), []Step{look("before policies")}, policies(), nodes(), removals(), []Step{look("before much time passes")}, ages(),
 	)
 }
 

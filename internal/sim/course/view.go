@@ -27,6 +27,11 @@ func look(name string) Step {
 			probed, err = r.probe(ctx)
 			seen = append(seen, probed...)
 		}
+		if err == nil {
+			var listed []string
+			listed, err = r.nodes()
+			seen = append(seen, listed...)
+		}
 		if err != nil {
 			return err
 		}
