@@ -49,5 +49,6 @@ func Operations() []*Operation {
 		AdminDispatch.Operation,
 		AdminRestoreStatus.Operation,
 		AdminCheck.Operation,
+		QueuesReceiveAcrossLanes.Operation,
 	}
 }

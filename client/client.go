@@ -105,7 +105,7 @@ func (c *Client) Do(ctx context.Context, op *api.Operation, req, resp any) error
 			With("limit", "body").With("maxBytes", "%d", maxBody)
 	}
 	r := request{op: op, body: body}
-	if cmd, ok := req.(api.CommandRequest); ok && op.Kind == api.Command {
+	if cmd, ok := req.(api.CommandRequest); ok && op.Writes() {
 		r.id = cmd.GetCommandID()
 	}
 	return c.retry(ctx, r, resp)

@@ -64,6 +64,9 @@ type call struct {
 
 // do is the list of steps, in order.
 func (c *call) do(ctx context.Context) (any, error) {
+	if c.h.Parts != nil {
+		return c.compose(ctx)
+	}
 	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
