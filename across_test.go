@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
@@ -255,5 +256,48 @@ func TestACallThatIsCancelledWhileItsFirstLaneIsInTheLogLeavesTheSecondAlone(t *
 	}
 	if o, err := db.Outcome(t.Context(), api.PartitionRef{}, req.Requests[1].RequestID); err != nil || o.Status != api.CommandUnknown {
 		t.Errorf("the second receive is %+v, %v", o, err)
+	}
+}
+
+func TestALaneWhoseOutcomeIsUnknownStopsThoseAfterIt(t *testing.T) {
+	var broken atomic.Bool
+	fs := vfs.NewMem()
+	open := func() *keyload.DB {
+		store, err := kv.Open("store", kv.Options{FS: errorfs.Wrap(fs, errorfs.InjectorFunc(func(o errorfs.Op) error {
+			if broken.Load() && o.Kind == errorfs.OpFileSyncData {
+				return errors.New("the disk is broken")
+			}
+			return nil
+		}))})
+		must(t, err)
+		db, err := keyload.OpenStore(store, keyload.Options{Shards: 1})
+		must(t, err)
+		return db
+	}
+	db := open()
+	for _, q := range []string{"empty", "a", "b", "c"} {
+		queue(t, db, q)
+	}
+	for _, q := range []string{"a", "b", "c"} {
+		enqueue(t, db, q, 1)
+	}
+	broken.Store(true)
+	req := across("empty", "a", "b", "c")
+	r, err := db.ReceiveAcrossLanes(t.Context(), req)
+	must(t, err)
+	want := []string{"committed", "unknown UnknownWriteOutcome", "notAttempted", "notAttempted"}
+	if got := statuses(r); !reflect.DeepEqual(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+	_ = db.Close() // the disk is broken
+	broken.Store(false)
+	db = open()
+	t.Cleanup(func() { must(t, db.Close()) })
+	r, err = db.ReceiveAcrossLanes(t.Context(), req)
+	must(t, err)
+	for i, s := range statuses(r) {
+		if n := len(r.Outcomes[i].Result.Deliveries); s != "committed" || n != min(i, 1) {
+			t.Errorf("repeated on a disk that works, lane %d is %s with %d deliveries", i, s, n)
+		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 var QueuesReceiveAcrossLanes = Define[QueuesReceiveAcrossLanesRequest, QueuesReceiveAcrossLanesResponse](Operation{
 	Name: "queues.receive-across-lanes", Number: 46, Kind: Composite, Scope: NodeScope, Capability: CapQueuesConsume,
 	Summary: "Claim messages of up to eight queues, one after the other",
-	Doc: "Carries out up to eight receives in their order, each as if it were sent alone: authorized, claimed and recorded under its " +
-		"own requestId. The whole is checked before the first: no lane and no requestId twice, and together they ask for no more than one " +
+	Doc: "Carries out up to eight receives in their order, each as if it were sent alone: authorized, claimed and recorded under " +
+		"an id of its own. The whole is checked before the first: no lane and no id twice, and together they ask for no more than one " +
 		"receive may, 256 messages, 8 MiB and 20 s of waiting. A receive that waits holds up those after it. " +
 		"There is one outcome for each, in order: committed with the exact answer of that receive, rejected with its error, unknown where " +
 		"it may have happened, which stops the rest, or notAttempted. Nothing is undone for another lane's sake, and the whole has no " +
@@ -24,7 +24,7 @@ var QueuesReceiveAcrossLanes = Define[QueuesReceiveAcrossLanesRequest, QueuesRec
 // own; Call derives the absent ones from that of the whole (PartID).
 type QueuesReceiveAcrossLanesRequest struct {
 	RequestID string                 `json:"requestId" cbor:"1,keyasint" format:"uuid" doc:"your name for the whole; nothing is recorded under it"`
-	Requests  []QueuesReceiveRequest `json:"requests" cbor:"2,keyasint" minItems:"1" maxItems:"8" doc:"receives in their order, each of another lane and with a requestId of its own"`
+	Requests  []QueuesReceiveRequest `json:"requests" cbor:"2,keyasint" minItems:"1" maxItems:"8" doc:"receives in their order, each of another lane and with an id of its own"`
 }
 
 // PartStatus is what became of one part of a composite operation.
