@@ -80,6 +80,7 @@ var layers = []layer{
 	{path: "internal/sim/disk"},
 	{path: "internal/sim/course"},
 	{path: "internal/sim/work"},
+	{path: "internal/sim/history"},
 	{path: "internal/sim/kill"},
 	{path: "internal/sim/load"},
 	{path: "internal/sim"},
