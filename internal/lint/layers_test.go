@@ -81,6 +81,7 @@ var layers = []layer{
 	{path: "internal/sim/course"},
 	{path: "internal/sim/work"},
 	{path: "internal/sim/history"},
+	{path: "internal/sim/cluster"},
 	{path: "internal/sim/kill"},
 	{path: "internal/sim/load"},
 	{path: "internal/sim"},
