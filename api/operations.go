@@ -50,5 +50,11 @@ func Operations() []*Operation {
 		AdminRestoreStatus.Operation,
 		AdminCheck.Operation,
 		QueuesReceiveAcrossLanes.Operation,
+		ClusterAdd.Operation,
+		ClusterRemove.Operation,
+		ClusterReplace.Operation,
+		ClusterDrain.Operation,
+		ClusterTransfer.Operation,
+		ClusterStatus.Operation,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/keyload/keyload/internal/resource/group"
 	"github.com/keyload/keyload/internal/resource/inbox"
 	"github.com/keyload/keyload/internal/resource/lineage"
+	"github.com/keyload/keyload/internal/resource/members"
 	"github.com/keyload/keyload/internal/resource/partitions"
 	"github.com/keyload/keyload/internal/resource/queue"
 	"github.com/keyload/keyload/internal/resource/source"
@@ -28,6 +29,7 @@ func Resources() []op.Resource {
 		directory.Resource(directory.Checks{
 			api.KindCollection: func(r *api.Resource) error { return document.CheckPolicy(r.Collection) },
 		}),
+		members.Resource(),
 		dispatch.Resource(),
 		document.Resource(),
 		source.Resource(),

@@ -17,6 +17,7 @@ import (
 	"github.com/keyload/keyload/client"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/resource/partitions"
 )
 
@@ -174,7 +175,21 @@ func full(t *testing.T) *world {
 	w.now += 1000
 	w.settle()
 	w.underWay()
+	w.replicated()
 	return w
+}
+
+// replicated lets the store be a replica of a cluster, as far as rows tell.
+func (w *world) replicated() {
+	w.t.Helper()
+	tx := w.store.NewTx()
+	tx.Begin()
+	for shard := range uint16(shards + 1) {
+		machine.PutApplied(tx, shard, &machine.Applied{Index: 40, Term: 3, Node: 2, Voters: []uint64{1, 2, 5}, Learners: []uint64{6, 7}})
+	}
+	pending, err := tx.Commit()
+	w.must(err)
+	w.must(errors.Join(pending.Wait(), tx.Close()))
 }
 
 func (w *world) catalog() {

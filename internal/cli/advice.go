@@ -196,6 +196,10 @@ func stepOfReason(reason string) string {
 		return "look at what is stored, and use a new id for new work"
 	case "receipt_horizon":
 		return "look at what is stored now and decide anew"
+	case "file_exists":
+		return "give another directory, or move the file away if nothing uses it"
+	case "other_cluster":
+		return "give the directory of that cluster, or leave --name out"
 	}
 	return ""
 }

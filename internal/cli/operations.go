@@ -59,6 +59,14 @@ type branch struct {
 	word     string
 	children []*branch
 	own      *operation
+	local    []local // commands beside the operations
+}
+
+// local is a command that is no operation and stands below a word that operations
+// begin with, too.
+type local struct {
+	word, help string
+	command    reflect.Type
 }
 
 // branches puts the operations in a tree of words, in their order.
@@ -71,6 +79,7 @@ func branches(ops []*operation) []*branch {
 		}
 		at.own = o
 	}
+	root.child("cluster").local = clusterCommands()
 	return root.children
 }
 
@@ -114,6 +123,9 @@ func (b *branch) commandType() reflect.Type {
 	}
 	for _, c := range b.children {
 		fields = append(fields, member(len(fields), c.commandType(), c.word, c.help(), `cmd:""`))
+	}
+	for _, l := range b.local {
+		fields = append(fields, member(len(fields), l.command, l.word, l.help, `cmd:""`))
 	}
 	return reflect.StructOf(fields)
 }
@@ -160,6 +172,8 @@ func areaHelp(area string) string {
 		return "Make and revoke API keys."
 	case "admin":
 		return "See the state of the node."
+	case "cluster":
+		return "Make certificates of a cluster's nodes; run a whole cluster on this machine."
 	}
 	return ""
 }

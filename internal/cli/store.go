@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -77,6 +79,7 @@ type serveCmd struct {
 	TLSKey     string `name:"tls-key" placeholder:"FILE" help:"private key of the certificate in PEM"`
 	Insecure   bool   `help:"allow an address other hosts can reach without TLS: API keys then cross the network in the clear"`
 	Durability string `placeholder:"LEVEL" enum:"disk,process" default:"disk" help:"what a success promises: disk (synced), or process (for tests: a power loss may lose it)"`
+	WithInput  bool   `name:"with-input" hidden:"" help:"end when standard input does: whoever started it is gone"`
 	LogLevel   string `placeholder:"LEVEL" enum:"debug,info,warn,error" default:"info" help:"least level of the log on standard error: debug, info, warn or error (default info)"`
 }
 
@@ -99,8 +102,16 @@ func (c *serveCmd) Run(s *session) error {
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return &badUsage{text: "--log-level " + err.Error()}
 	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	if c.WithInput {
+		go func() {
+			_, _ = io.Copy(io.Discard, s.streams.In)
+			cancel()
+		}()
+	}
 	var written error
-	err := node.Serve(s.ctx, node.Options{
+	err := node.Serve(ctx, node.Options{
 		Dir: s.Dir, Listen: c.Listen, CertFile: c.TLSCert, KeyFile: c.TLSKey, Insecure: c.Insecure,
 		Durability: api.Durability(c.Durability),
 		Log:        slog.New(slog.NewJSONHandler(s.streams.Err, &slog.HandlerOptions{Level: level})),

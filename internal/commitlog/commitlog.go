@@ -44,6 +44,12 @@ type Config struct {
 	Seed func() uint64
 	// Hint gets what entries hint at, after they are durable.
 	Hint func(op.Hint)
+	// Applied is told of every entry with commands that a replicated log has brought
+	// to this node, before anybody is answered by the state with it. It must not block.
+	Applied func(shard uint16)
+	// Led is told when this node has become the leader of a shard and has applied all
+	// that earlier ones acknowledged. It must not block.
+	Led func(shard uint16, term uint64)
 }
 
 // Status is where a shard stands.
@@ -56,6 +62,12 @@ type Status struct {
 	Epoch                      uint64
 	// Err is why the shard takes no more writes; nil while it does.
 	Err error
+	// Leader is the node that leads the shard, 0 where that is not known or there is
+	// one node only. Term is that of its leadership, which only rises.
+	Leader, Term uint64
+	// Here says that this node leads the shard, and has applied everything that was
+	// committed before it did. The next instant may have ended it.
+	Here bool
 	// Entries, Rows and Bytes are what was handed to the store since Open, Work
 	// what evaluation cost.
 	Entries, Rows, Bytes uint64

@@ -12,7 +12,10 @@ import (
 )
 
 // Caller is who makes a call. Its policy is looked up anew for every call.
-type Caller struct{ tenant, principal string }
+type Caller struct {
+	tenant, principal string
+	key               string // id of the API key that proved it; empty without one
+}
 
 // Tenant and Principal name the caller; both are empty-tenant "root" for the
 // process that opened the store.
@@ -24,22 +27,30 @@ func (e *Engine) Root() *Caller { return &Caller{principal: access.Root} }
 
 // As is the caller of a configured principal, for embedding programs that
 // narrow their own rights. Whether it exists is decided at each call.
-func (e *Engine) As(tenant, principal string) *Caller { return &Caller{tenant, principal} }
+func (e *Engine) As(tenant, principal string) *Caller {
+	return &Caller{tenant: tenant, principal: principal}
+}
 
 // callers remembers policies and keys that were read from the catalog, until
 // the catalog changes.
 type callers struct {
 	mu       sync.RWMutex
 	version  uint64 // how often it was forgotten
-	policies map[Caller]*api.Principal
+	policies map[Caller]known
 	keys     map[[sha256.Size]byte]access.Identity
+}
+
+// known is the policy of a caller, for as long as its key holds.
+type known struct {
+	policy  *api.Principal
+	expires api.Time // of the key; 0 is never
 }
 
 // maxRemembered bounds each map; at the bound it starts anew.
 const maxRemembered = 1 << 14
 
 func (c *callers) init() {
-	c.policies, c.keys = map[Caller]*api.Principal{}, map[[sha256.Size]byte]access.Identity{}
+	c.policies, c.keys = map[Caller]known{}, map[[sha256.Size]byte]access.Identity{}
 }
 
 // forget is called after every commit of the catalog shard and before its
@@ -62,7 +73,7 @@ func (e *Engine) Authenticate(ctx context.Context, apiKey string) (*Caller, erro
 	version := c.version
 	c.mu.RUnlock()
 	if ok && (id.ExpiresAt == 0 || int64(id.ExpiresAt) > e.clock.millis()) {
-		return &Caller{id.Tenant, id.Principal}, nil
+		return &Caller{id.Tenant, id.Principal, id.KeyID}, nil
 	}
 	err := e.enter()
 	if err != nil {
@@ -83,24 +94,46 @@ func (e *Engine) Authenticate(ctx context.Context, apiKey string) (*Caller, erro
 		}
 		c.keys[sum] = id
 	}
-	return &Caller{id.Tenant, id.Principal}, nil
+	return &Caller{id.Tenant, id.Principal, id.KeyID}, nil
 }
 
-// policy finds the caller's current policy; nil when it has none.
-func (e *Engine) policy(ctx context.Context, who *Caller) (*api.Principal, error) {
+// policy finds the caller's current policy; nil when it has none. What the catalog
+// had acknowledged when the call began is seen, on whichever node: a key or a policy
+// that was revoked is refused from then on. local is what this node knows by itself.
+func (e *Engine) policy(ctx context.Context, who *Caller, local bool) (*api.Principal, error) {
+	if e.cluster != nil && !local {
+		if err := e.read(ctx, system.CatalogShard, func(*kv.Snapshot) error { return nil }); err != nil {
+			return nil, err
+		}
+	}
 	c := &e.callers
 	c.mu.RLock()
-	p, ok := c.policies[*who]
+	k, ok := c.policies[*who]
 	version := c.version
 	c.mu.RUnlock()
-	if ok {
-		return p, nil
+	if ok && (k.expires == 0 || int64(k.expires) > e.clock.millis()) {
+		return k.policy, nil
 	}
-	err := e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) (err error) {
-		p, err = access.Find(s, system.CatalogShard, who.tenant, who.principal)
+	find := func(s *kv.Snapshot) (err error) {
+		k = known{}
+		if who.key != "" {
+			var holds bool
+			holds, k.expires, err = access.KeyHolds(s, system.CatalogShard, who.tenant, who.key, e.clock.millis())
+			if err != nil {
+				return err
+			}
+			if !holds {
+				return access.BadKey()
+			}
+		}
+		k.policy, err = access.Find(s, system.CatalogShard, who.tenant, who.principal)
 		return err
-	})
-	if err != nil || p == nil {
+	}
+	reading := e.read
+	if local {
+		reading = here{e}.read
+	}
+	if err := reading(ctx, system.CatalogShard, find); err != nil || k.policy == nil {
 		return nil, err
 	}
 	c.mu.Lock()
@@ -109,13 +142,26 @@ func (e *Engine) policy(ctx context.Context, who *Caller) (*api.Principal, error
 		if len(c.policies) >= maxRemembered {
 			clear(c.policies)
 		}
-		c.policies[*who] = p
+		c.policies[*who] = k
 	}
-	return p, nil
+	return k.policy, nil
 }
 
 // read runs fn on a snapshot of a shard and returns once everything it can have
 // seen is durable. fn may run twice; the last run counts.
 func (e *Engine) read(ctx context.Context, shard uint16, fn func(*kv.Snapshot) error) error {
 	return e.log.Read(ctx, shard, fn)
+}
+
+// here is a node by itself: what it says of itself must not need the others.
+type here struct{ *Engine }
+
+// read runs fn on what this node has, whether or not it is the newest.
+func (e here) read(ctx context.Context, shard uint16, fn func(*kv.Snapshot) error) error {
+	if e.cluster == nil {
+		return e.Engine.read(ctx, shard, fn)
+	}
+	s := e.store.NewSnapshot()
+	defer s.Close()
+	return fn(s)
 }

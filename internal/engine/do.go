@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -36,7 +37,7 @@ func (e *Engine) Do(ctx context.Context, who *Caller, o *api.Operation, req any)
 	if !ok || h.Op.Number >= internalNumbers {
 		return nil, e.public(fault.New(fault.NotFound, "unknown_operation", "there is no operation %s here", o.Name), id)
 	}
-	c := &call{Engine: e, h: h, req: req, who: who}
+	c := &call{Engine: e, h: h, asked: req, who: who}
 	if err := e.enter(); err != nil {
 		return nil, e.public(err, id)
 	}
@@ -55,20 +56,42 @@ const internalNumbers = 60000
 type call struct {
 	*Engine
 	h       *op.Handler
+	asked   any // the request as the caller gave it
 	req     any
 	who     *Caller
 	shard   uint16
+	node    uint64 // that leads the shard and gets the call; 0 for this one
+	given   bool   // by another node, which is told where the leader is not
 	scope   op.Scope
 	command machine.Command
 }
 
-// do is the list of steps, in order.
+// do carries the call out where its shard is led. While a leadership moves it may
+// come to one node after another, each of which certainly did nothing before the next.
 func (c *call) do(ctx context.Context) (any, error) {
 	if c.h.Parts != nil {
+		c.req = c.asked
 		return c.compose(ctx)
 	}
+	for deadline := time.Now().Add(leaderWait); ; {
+		resp, err := c.once(ctx)
+		if err == nil || c.cluster == nil || c.given || !untouched(err) || time.Now().After(deadline) {
+			return resp, err
+		}
+		if err := c.cluster.wait(ctx, lookAgain); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// once is the list of steps, in order.
+func (c *call) once(ctx context.Context) (any, error) {
+	c.req = c.asked
 	if err := c.ready(ctx); err != nil {
 		return nil, err
+	}
+	if c.node != 0 {
+		return c.forward(ctx)
 	}
 	if c.h.Run != nil {
 		return c.waiting(ctx, c.query)
@@ -90,6 +113,9 @@ func (c *call) ready(ctx context.Context) error {
 		return err
 	}
 	if err := c.route(); err != nil {
+		return err
+	}
+	if c.node, err = c.elsewhere(ctx); err != nil || c.node != 0 {
 		return err
 	}
 	if err := c.authorize(ctx); err != nil || c.h.Run != nil {
@@ -131,7 +157,7 @@ func (c *call) route() error {
 // authorize decides at the door by the catalog's newest durable policies; the
 // state machine decides again by the shard's copy.
 func (c *call) authorize(ctx context.Context) error {
-	p, err := c.policy(ctx, c.who)
+	p, err := c.policy(ctx, c.who, c.h.Op.Scope == api.NodeScope)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,11 @@ type Config struct {
 	// Handlers are those of operations that the node itself answers, beside its own.
 	Handlers []op.Handler
 
+	// Log opens the log; nil is that of one node.
+	Log func(commitlog.Config) (commitlog.Log, error)
+	// Peers reaches the other nodes of a cluster; nil on a store that runs alone.
+	Peers Peers
+
 	// copied says that a store of an older format is a copy itself, so that none
 	// need be kept.
 	copied bool
@@ -71,6 +76,8 @@ type Engine struct {
 	gate      sync.Mutex // guards closed, and calls against it
 	closed    bool
 	calls     sync.WaitGroup // calls under way
+	cluster   *cluster       // nil on a store that runs alone
+	leading   sync.WaitGroup // what a new leader of the catalog does
 	propagate chan struct{}  // holds one value: the right to bring changes to the shards
 	started   time.Time
 	logger    *slog.Logger
@@ -119,14 +126,32 @@ func open(e *Engine) error {
 	if e.registry, err = Registry(e.cfg.Durability, append(slices.Clone(e.cfg.Handlers), status)...); err != nil {
 		return err
 	}
-	e.log, err = solo.Open(commitlog.Config{
+	if e.cfg.Peers != nil {
+		e.cluster = &cluster{peers: e.cfg.Peers, opened: make(chan struct{}), closing: e.closing}
+	}
+	openLog := e.cfg.Log
+	if openLog == nil {
+		openLog = func(cfg commitlog.Config) (commitlog.Log, error) { return solo.Open(cfg) }
+	}
+	e.log, err = openLog(commitlog.Config{
 		Store:   e.store,
 		Machine: machine.Config{Incarnation: e.identity.Incarnation, Durability: e.cfg.Durability, Registry: e.registry},
 		Shards:  e.identity.Shards, Now: e.clock.millis, Seed: seed,
 		Hint: func(h op.Hint) { e.hub.Wake(h.Key, h.Count) },
+		Applied: func(shard uint16) {
+			if shard == system.CatalogShard {
+				e.callers.forget()
+			}
+		},
+		Led: spread{e}.led,
 	})
 	if err != nil {
 		return err
+	}
+	if e.cluster != nil {
+		e.cluster.log = e.log
+		close(e.cluster.opened)
+		return nil // the leader of the catalog does the rest
 	}
 	if err := (spread{e}).thaw(context.Background()); err != nil {
 		return errors.Join(err, e.log.Close())
@@ -198,7 +223,9 @@ func (e *Engine) Close() error {
 	}
 	close(e.closing)
 	e.calls.Wait()
-	return e.log.Close()
+	err := e.log.Close()
+	e.leading.Wait()
+	return err
 }
 
 // enter counts a call under way; calls.Done must be called after it.

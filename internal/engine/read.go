@@ -31,7 +31,11 @@ func (c *call) query(ctx context.Context) (resp any, err error) {
 		}
 		defer c.queries.done(c.who.tenant)
 	}
-	err = c.read(ctx, c.shard, func(s *kv.Snapshot) error {
+	reading := c.read
+	if c.h.Op.Scope == api.NodeScope {
+		reading = here{c.Engine}.read
+	}
+	err = reading(ctx, c.shard, func(s *kv.Snapshot) error {
 		resp, err = c.h.Run(c.view(s.Within(ctx)), c.req)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/resource/system"
 )
 
@@ -89,10 +90,14 @@ func newIdentity(shards uint16, now int64) system.Identity {
 	return system.Identity{Format: system.Format, Incarnation: uuid.New(), Shards: shards, TokenKeys: [][]byte{key}, CreatedAt: now}
 }
 
+// writeIdentity begins the history of a store alone: a copy of a replica's is none.
 func writeIdentity(s *kv.Store, id system.Identity) error {
 	tx := s.NewTx()
 	tx.Begin()
 	system.WriteIdentity(tx, id)
+	for shard := range id.Shards + 1 {
+		machine.ForgetApplied(tx, shard)
+	}
 	pending, err := tx.Commit()
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -49,11 +51,11 @@ func (e spread) run(ctx context.Context) error {
 
 // bring installs what one shard lacks.
 func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
-	for {
-		has, err := revisionOf(e.store, shard)
-		if err != nil || has >= newest {
-			return err
-		}
+	has, err := revisionOf(e.store, shard) // or what this node's copy has of it: what it lacks is passed over there
+	if err != nil {
+		return err
+	}
+	for has < newest {
 		req := &system.InstallRequest{CommandID: e.commandID()}
 		err = e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) (err error) {
 			req.Changes, err = changes.Since(s, system.CatalogShard, has, changesPerCommand)
@@ -65,10 +67,17 @@ func (e spread) bring(ctx context.Context, shard uint16, newest uint64) error {
 		if len(req.Changes) == 0 {
 			return fault.New(fault.Corruption, "catalog_history", "the catalog is at change %d and has no change after %d", newest, has)
 		}
-		if _, err := e.internal(ctx, shard, system.Install.Operation, req.CommandID, req); err != nil {
+		resp, err := e.internal(ctx, shard, system.Install.Operation, req.CommandID, req)
+		if err != nil {
 			return err
 		}
+		now := resp.(*system.InstallResponse).Revision
+		if now <= has {
+			return fault.New(fault.Corruption, "catalog_history", "shard %d stays at change %d of the catalog when it is given the next", shard, has)
+		}
+		has = now
 	}
+	return nil
 }
 
 // commandID is a new version 7 id of the time that the store's clock tells, which
@@ -82,18 +91,64 @@ func (e spread) commandID() string {
 	return id.String()
 }
 
-// internal proposes a command of the store's own.
+// internal proposes a command of the store's own, on whichever node leads the shard.
 func (e spread) internal(ctx context.Context, shard uint16, o *api.Operation, id string, req any) (any, error) {
-	fingerprint, encoded, err := wire.Fingerprint(o.Number, req)
+	encoded, err := wire.EncodeLog(req)
 	if err != nil {
 		return nil, err
 	}
-	cmd := machine.NewCommand(o, machine.Identity{ID: uuid.MustParse(id), Principal: access.System}, fingerprint, encoded, req)
+	for deadline := time.Now().Add(leaderWait); ; {
+		resp, err := e.ownOnce(ctx, shard, o, id, req, encoded)
+		if err == nil || e.cluster == nil || !untouched(err) || time.Now().After(deadline) {
+			return resp, err
+		}
+		if err := e.cluster.wait(ctx, lookAgain); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (e spread) ownOnce(ctx context.Context, shard uint16, o *api.Operation, id string, req any, encoded []byte) (any, error) {
+	node := uint64(0)
+	if e.cluster != nil {
+		var err error
+		if node, err = e.cluster.leader(ctx, shard, false); err != nil {
+			return nil, err
+		}
+	}
+	if node == 0 {
+		return e.propose(ctx, shard, o, id, req, encoded)
+	}
+	return e.ask(ctx, node, shard, o, id, encoded)
+}
+
+// propose proposes a command of the store's own in a shard that is led here.
+func (e spread) propose(ctx context.Context, shard uint16, o *api.Operation, id string, req any, encoded []byte) (any, error) {
+	parsed, err := uuid.Parse(id)
+	if err != nil {
+		return nil, fmt.Errorf("engine: command id of %s: %w", o.Name, err)
+	}
+	cmd := machine.NewCommand(o, machine.Identity{ID: parsed, Principal: access.System}, wire.FingerprintEncoded(o.Number, encoded), encoded, req)
 	out, err := e.log.Propose(ctx, shard, cmd, true, nil)
 	if err == nil && out.Err != nil {
 		err = out.Err
 	}
 	return out.Response, err
+}
+
+// ask has another node propose one.
+func (e spread) ask(ctx context.Context, node uint64, shard uint16, o *api.Operation, id string, encoded []byte) (any, error) {
+	body, err := wire.EncodeLog(forwarded{Op: o.Number, Principal: access.System, Request: encoded, Shard: shard, ID: id})
+	if err != nil {
+		return nil, err
+	}
+	b, err := e.cluster.peers.Call(ctx, node, callInternal, body)
+	if err != nil {
+		return nil, err
+	}
+	h, _ := e.registry.Numbered(o.Number)
+	resp := h.NewResponse()
+	return resp, wire.DecodeLog(b, resp)
 }
 
 // freeze stops or allows writing to a resource, in every shard.

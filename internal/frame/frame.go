@@ -103,8 +103,8 @@ func eof(err error) error {
 	return err
 }
 
-// append adds one frame; the body is head followed by body.
-func (h Header) append(b, head, body []byte) []byte {
+// Append adds one frame to b; its body is head followed by body, whatever Size says.
+func (h Header) Append(b, head, body []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(minLength+len(head)+len(body)))
 	b = append(b, byte(h.Kind))
 	b = binary.BigEndian.AppendUint32(b, h.ID)

@@ -30,7 +30,7 @@ func TestFramesAreReadAsTheyWereWrittenHoweverTheyArrive(t *testing.T) {
 			head := rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(t, "head")
 			body := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "body")
 			h := Header{Kind: Kind(rapid.Byte().Draw(t, "kind")), ID: rapid.Uint32().Draw(t, "id"), Size: len(head) + len(body)}
-			text = h.append(text, head, body)
+			text = h.Append(text, head, body)
 			all = append(all, sent{h, append(bytes.Clone(head), body...)})
 		}
 		var from io.Reader = bytes.NewReader(text)
@@ -77,7 +77,7 @@ func TestALengthOutsideOfItsBoundsIsRefusedBeforeTheBodyIsRead(t *testing.T) {
 }
 
 func TestAnEndWithinAFrameIsNotAnOrderlyEnd(t *testing.T) {
-	whole := Header{Kind: Result, ID: 7}.append(nil, nil, []byte("body"))
+	whole := Header{Kind: Result, ID: 7}.Append(nil, nil, []byte("body"))
 	for n := range whole {
 		r := NewReader(bytes.NewReader(whole[:n]), 100)
 		h, err := r.Next()
@@ -95,7 +95,7 @@ func TestAnEndWithinAFrameIsNotAnOrderlyEnd(t *testing.T) {
 }
 
 func TestNothingIsLostWhenAReadTimesOutBetweenTheBytesOfAHeader(t *testing.T) {
-	whole := Header{Kind: Result, ID: 7}.append(nil, nil, []byte("body"))
+	whole := Header{Kind: Result, ID: 7}.Append(nil, nil, []byte("body"))
 	late := &lateReader{text: whole, fail: map[int]bool{3: true, 8: true}}
 	r := NewReader(late, 100)
 	timeouts := 0

@@ -64,7 +64,7 @@ func (w *Writer) Send(kind Kind, id uint32, head, body []byte) error {
 		}
 		return err
 	}
-	w.pending = Header{Kind: kind, ID: id}.append(w.pending, head, body)
+	w.pending = Header{Kind: kind, ID: id}.Append(w.pending, head, body)
 	if w.writing {
 		w.mu.Unlock()
 		return nil

@@ -33,7 +33,8 @@ var ErrFailed = errors.New("the store has stopped taking writes")
 type Options struct {
 	// FS is the file system; nil is the operating system's.
 	FS vfs.FS
-	// NoSync commits without waiting for the disk: for tests only.
+	// NoSync commits without waiting for the disk: for a store whose last entries
+	// something else can repeat (then Sync says what need not be), and for tests.
 	NoSync bool
 	// ReadOnly opens without writing a byte.
 	ReadOnly bool

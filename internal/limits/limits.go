@@ -219,6 +219,10 @@ const (
 	// ParkedCalls is how many calls may wait at once for something to deliver on one
 	// node, half of them of one tenant. One more is answered at once.
 	ParkedCalls = 16_384
+	// ClusterNodes is the most nodes of a cluster.
+	ClusterNodes = 7
+	// LeaderWaitMillis is how long a call waits for its shard to have a leader.
+	LeaderWaitMillis = 5_000
 	// BodiesBytes is how many bytes of request bodies a server holds at once, half of
 	// them of one tenant; what is above is refused before it is read.
 	BodiesBytes = 256 << 20

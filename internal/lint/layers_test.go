@@ -35,6 +35,7 @@ var layers = []layer{
 	{path: "internal/resource/changes"},
 	{path: "internal/resource/access"},
 	{path: "internal/resource/directory"},
+	{path: "internal/resource/members"},
 	{path: "internal/resource/dispatch"},
 	{path: "internal/resource/document/*"},
 	{path: "internal/resource/document"},
@@ -49,8 +50,12 @@ var layers = []layer{
 	{path: "internal/resource/system"},
 	{path: "internal/catalog", root: "the one list of all resources"},
 	{path: "internal/machine"},
+	{path: "internal/peer"},
+	{path: "internal/cluster"},
 	{path: "internal/commitlog"},
 	{path: "internal/solo"},
+	{path: "internal/replica/journal"},
+	{path: "internal/replica"},
 	{path: "internal/wake"},
 	{path: "internal/engine"},
 	{path: "internal/tenure"},
@@ -70,12 +75,14 @@ var layers = []layer{
 	{path: "internal/webhooks"},
 	{path: "internal/bench"},
 	{path: "internal/demo"},
+	{path: "internal/cluster/dev"},
 	{path: "internal/cli", root: "composition root of the program"},
 	{path: "cmd/keyload"},
 	// Examples show what a user can do.
 	{path: "examples/*", only: []string{"fault", "api", "client", "worker", "."}},
 	// Below here: imported by tests only.
 	{path: "internal/script"},
+	{path: "internal/sim/network"},
 	{path: "internal/sim/trial"},
 	{path: "internal/sim/disk"},
 	{path: "internal/sim/course"},
@@ -133,6 +140,7 @@ func checkLayers(tree *sourceTree) []violation {
 				fmt.Sprintf("imports %d packages of ours, at most %d: %s", len(imports), maxImports, strings.Join(imports, " "))})
 		}
 		found = append(found, checkPebble(p)...)
+		found = append(found, checkRaft(p)...)
 	}
 	return found
 }
@@ -185,6 +193,24 @@ func checkPebble(p *sourcePackage) []violation {
 	return found
 }
 
+// raft is the consensus library. Only the host and its journal know it.
+const raft = "go.etcd.io/raft/v3"
+
+func checkRaft(p *sourcePackage) []violation {
+	if p.path == "internal/replica" || strings.HasPrefix(p.path, "internal/replica/") {
+		return nil
+	}
+	var found []violation
+	for _, f := range p.files {
+		for _, spec := range f.syntax.Imports {
+			if imported := importPath(spec); imported == raft || strings.HasPrefix(imported, raft+"/") {
+				found = append(found, violation{"raft", f.path, "imports " + imported + "; only internal/replica and its journal may"})
+			}
+		}
+	}
+	return found
+}
+
 func TestTheLayerCheckCatchesEachKindOfWrongImport(t *testing.T) {
 	imports := func(paths ...string) string {
 		text := "package x\n"
@@ -223,6 +249,9 @@ func TestTheLayerCheckCatchesEachKindOfWrongImport(t *testing.T) {
 		{"file system in the simulator", "internal/sim/disk/x.go", imports(pebble+"/v2/vfs", pebble+"/v2/vfs/errorfs"), nil},
 		{"pebble in the simulator", "internal/sim/disk/x.go", imports(pebble + "/v2"), []string{"pebble internal/sim/disk/x.go"}},
 		{"file system in product", "internal/solo/x.go", imports(pebble + "/v2/vfs"), []string{"pebble internal/solo/x.go"}},
+		{"raft elsewhere", "internal/engine/x.go", imports(raft + "/raftpb"), []string{"raft internal/engine/x.go"}},
+		{"raft in its place", "internal/replica/x.go", imports(raft), nil},
+		{"raft in the journal", "internal/replica/journal/x_test.go", imports(raft + "/raftpb"), nil},
 		{"eight imports", "internal/bench/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv"), nil},
 		{"nine imports of a composition root", "internal/cli/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv", "internal/table"), nil},
 		{"nine imports", "internal/bench/x.go", ours("fault", "api", "client", "internal/wire", "internal/limits", "internal/codec", "internal/op", "internal/kv", "internal/table"), []string{"fan-out internal/bench"}},

@@ -118,6 +118,23 @@ func (o *Outcome) refuse(err error) {
 // be shown once the pending commit is durable. An error stops the shard: state
 // in memory is then ahead of the store and must be thrown away.
 func (m *Machine) Apply(e *Entry) ([]Outcome, []op.Hint, *kv.Pending, error) {
+	return m.apply(e, nil)
+}
+
+// ApplyAt is Apply of an entry of a replicated log: the same batch says that the
+// state holds it.
+func (m *Machine) ApplyAt(at *Applied, e *Entry) ([]Outcome, []op.Hint, *kv.Pending, error) {
+	return m.apply(e, at)
+}
+
+// Note says in the state that it holds an entry which has no commands.
+func (m *Machine) Note(at *Applied) (*kv.Pending, error) {
+	m.tx.Begin()
+	PutApplied(m.tx, m.shard, at)
+	return m.tx.Commit()
+}
+
+func (m *Machine) apply(e *Entry, at *Applied) ([]Outcome, []op.Hint, *kv.Pending, error) {
 	m.head.Time = max(m.head.Time, e.At)
 	m.head.Epoch = max(m.head.Epoch, e.Epoch)
 	outcomes := make([]Outcome, len(e.Commands))
@@ -142,6 +159,9 @@ func (m *Machine) Apply(e *Entry) ([]Outcome, []op.Hint, *kv.Pending, error) {
 	}
 	m.tx.Begin()
 	heads.Put(m.tx, m.shard, &m.head)
+	if at != nil {
+		PutApplied(m.tx, m.shard, at)
+	}
 	pending, err := m.tx.Commit()
 	return outcomes, hints, pending, err
 }

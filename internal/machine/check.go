@@ -23,6 +23,9 @@ func check(a *op.Audit) error {
 	if err := op.Each(a, &heads, func(uint16, *Head) error { return nil }); err != nil {
 		return err
 	}
+	if err := op.Each(a, &applied, func(_ uint16, at *Applied) error { at.check(a, head); return nil }); err != nil {
+		return err
+	}
 	x := auditor{Audit: a, head: head, callers: map[[16]byte]bool{}, positions: positions{}}
 	if err := access.Hashes(a, func(h [16]byte) { x.callers[h] = true }); err != nil {
 		return err

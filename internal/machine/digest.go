@@ -10,9 +10,9 @@ import (
 )
 
 // digest rolls the command's writes into the shard's digest, in the order they
-// were made. It covers every row but the head itself, so equal logs give equal
-// digests however their commands were joined into entries. It also notes the
-// earliest instant that became due.
+// were made. It covers every row but the head itself and what tells one replica
+// from another, so equal logs give equal digests however their commands were joined
+// into entries. It also notes the earliest instant that became due.
 func (m *Machine) digest() {
 	if !m.tx.Dirty() {
 		return

@@ -129,5 +129,5 @@ func readReceiptKey(r *codec.KeyReader) (k receiptKey) {
 
 // Tables are the tables this package owns.
 func Tables() []table.Info {
-	return []table.Info{heads.Info(), receipts.Info(), timeless.Info(), table.DueRows.Info()}
+	return []table.Info{heads.Info(), applied.Info(), receipts.Info(), timeless.Info(), table.DueRows.Info()}
 }

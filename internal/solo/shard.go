@@ -382,7 +382,7 @@ func (s *shard) status() commitlog.Status {
 	defer s.mu.Unlock()
 	return commitlog.Status{
 		Applied: s.applied.Load(), Position: s.head.Position, Durable: s.durable.Load(), Digest: s.head.Digest,
-		Time: s.head.Time, Epoch: s.head.Epoch, Err: s.failed,
+		Time: s.head.Time, Epoch: s.head.Epoch, Err: s.failed, Here: true,
 		Entries: s.entries, Rows: s.rows, Bytes: s.bytes, Work: s.work,
 	}
 }

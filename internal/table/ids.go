@@ -13,12 +13,15 @@ const (
 	Due       ID = 5 // table: what happens later
 	StoreInfo ID = 6 // system: incarnation, format, keys
 	Lineage   ID = 7 // lineage: incarnations that a restore ended
+	Applied   ID = 8 // machine: how far a replicated log is in the state
 
 	ResourceByName ID = 10 // directory: a resource's definition
 	ResourceByID   ID = 11 // directory: name of a resource number
 	ResourcePurge  ID = 12 // directory: deletions under way
 	DirectoryHead  ID = 13 // directory: next resource number, catalog revision
 	Dispatch       ID = 14 // dispatch: whether the store delivers
+	Member         ID = 15 // members: nodes of the cluster
+	Leadership     ID = 16 // members: node chosen to lead a shard
 
 	Principal      ID = 20 // access: policies of principals
 	APIKey         ID = 21 // access: hashes of keys

@@ -134,16 +134,32 @@ func ActiveKeys(r kv.Reader, catalogShard uint16, now int64) (n int64, err error
 	return n, err
 }
 
+// KeyHolds says whether a key that was proven is neither revoked nor expired at now
+// (milliseconds), and when it expires; 0 is never.
+func KeyHolds(r kv.Reader, catalogShard uint16, tenant, id string, now int64) (holds bool, expires api.Time, err error) {
+	v, ok, err := keys.Get(r, keyKey{catalogShard, tenant, id})
+	if err != nil || !ok || v.Key.Revoked || v.Key.ExpiresAt != 0 && int64(v.Key.ExpiresAt) <= now {
+		return false, 0, err
+	}
+	return true, v.Key.ExpiresAt, nil
+}
+
 // Identity is what an API key proves.
 type Identity struct {
 	Tenant, Principal string
+	KeyID             string
 	ExpiresAt         api.Time // of the key; 0 is never
+}
+
+// BadKey is the one refusal of every key that proves nothing.
+func BadKey() *fault.Error {
+	return fault.New(fault.Unauthenticated, "bad_api_key", "the API key is missing, unknown, revoked or expired; send it as Authorization: Bearer kl_…")
 }
 
 // Authenticate finds whose key a text is, at now (milliseconds). Every failure
 // is the same Unauthenticated, so that a guess learns nothing.
 func Authenticate(r kv.Reader, catalogShard uint16, text string, now int64) (Identity, error) {
-	unknown := fault.New(fault.Unauthenticated, "bad_api_key", "the API key is missing, unknown, revoked or expired; send it as Authorization: Bearer kl_…")
+	unknown := BadKey()
 	rest, ok := strings.CutPrefix(text, keyPrefix)
 	id, secret, ok2 := strings.Cut(rest, "_")
 	if !ok || !ok2 || len(id) != 2*keyIDBytes {
@@ -165,5 +181,5 @@ func Authenticate(r kv.Reader, catalogShard uint16, text string, now int64) (Ide
 		(v.Key.ExpiresAt != 0 && int64(v.Key.ExpiresAt) <= now) {
 		return Identity{}, unknown
 	}
-	return Identity{t.Tenant, v.Key.PrincipalID, v.Key.ExpiresAt}, nil
+	return Identity{t.Tenant, v.Key.PrincipalID, id, v.Key.ExpiresAt}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/resource/group"
 	"github.com/keyload/keyload/internal/resource/lineage"
+	"github.com/keyload/keyload/internal/resource/members"
 )
 
 // RestoreRequest ends the present history in one shard. The catalog shard comes
@@ -44,6 +45,9 @@ const groupsPerStep = 256
 func restore(c *op.Ctx, req *RestoreRequest) (*RestoreResponse, error) {
 	if c.Space.Shard == CatalogShard {
 		if err := dispatch.PauseRestored(c, req.RefuseIntake); err != nil {
+			return nil, err
+		}
+		if err := members.Forget(c); err != nil {
 			return nil, err
 		}
 		return &RestoreResponse{}, lineage.End(c)

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/wire"
+)
+
+// Peers reaches the other nodes of a cluster.
+type Peers interface {
+	// Node is the id of this node.
+	Node() uint64
+	// Call asks another node. Errors are *fault.Error: what the other node answered,
+	// OwnershipLost (reason unreachable) when it certainly got nothing, or
+	// UnknownWriteOutcome when it may have.
+	Call(ctx context.Context, node uint64, kind byte, body []byte) ([]byte, error)
+}
+
+// The kinds of calls between engines. Append only.
+const (
+	callDo       byte = 1 // an operation on behalf of a caller
+	callInternal byte = 2 // a command of the store's own
+)
+
+// forwarded is a call on its way to the node that leads its shard. The caller was
+// authenticated by the node that sends it, and is authorized by the one that gets it.
+type forwarded struct {
+	Op        uint16 `cbor:"1,keyasint"`
+	Tenant    string `cbor:"2,keyasint,omitempty"`
+	Principal string `cbor:"3,keyasint"`
+	Key       string `cbor:"4,keyasint,omitempty"`
+	Request   []byte `cbor:"5,keyasint"`
+	// Shard and ID are of a command of the store's own.
+	Shard uint16 `cbor:"6,keyasint,omitempty"`
+	ID    string `cbor:"7,keyasint,omitempty"`
+}
+
+// Answer carries out what another node asked for. Errors are *fault.Error. from was
+// proven by its certificate: a node is trusted to say who its callers are.
+func Answer(ctx context.Context, e *Engine, kind byte, body []byte) ([]byte, error) {
+	var f forwarded
+	if err := wire.DecodeLog(body, &f); err != nil {
+		return nil, fault.New(fault.Validation, "peer_call", "the call of another node cannot be read; it runs another version perhaps: %v", err)
+	}
+	h, ok := e.registry.Numbered(f.Op)
+	if !ok || kind != callDo && kind != callInternal || (kind == callInternal) != (f.Op >= internalNumbers) {
+		return nil, fault.New(fault.UnsupportedCapability, "peer_call", "this node does not know operation %d in a call of kind %d; it runs another version perhaps", f.Op, kind)
+	}
+	req := h.NewRequest()
+	if err := wire.DecodeLog(f.Request, req); err != nil {
+		return nil, fault.New(fault.Validation, "peer_call", "the request of another node cannot be read: %v", err)
+	}
+	if err := e.enter(); err != nil {
+		return nil, e.public(err, "")
+	}
+	defer e.calls.Done()
+	var resp any
+	var err error
+	if kind == callInternal {
+		if st := e.log.Status(f.Shard); f.Shard > e.identity.Shards || !st.Here {
+			return nil, notLeader(f.Shard)
+		}
+		resp, err = spread{e}.propose(ctx, f.Shard, h.Op, f.ID, req, f.Request)
+	} else {
+		c := &call{Engine: e, h: h, asked: req, given: true, who: &Caller{f.Tenant, f.Principal, f.Key}}
+		resp, err = c.do(ctx)
+	}
+	if err != nil {
+		return nil, e.public(err, "")
+	}
+	b, err := wire.EncodeLog(resp)
+	if err != nil {
+		return nil, e.public(err, "")
+	}
+	return b, nil
+}
