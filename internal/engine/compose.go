@@ -9,10 +9,12 @@ import (
 	"github.com/keyload/keyload/internal/op"
 )
 
-// compose carries out a composite operation: the whole is checked before the first
-// part, and then each part comes through the door by itself, on whichever node its
-// shard is led.
-func (c *call) compose(ctx context.Context) (any, error) {
+// composition is a call of a composite operation: the whole is checked before the
+// first part, and then each part comes through the door by itself, on whichever node
+// its shard is led.
+type composition struct{ *call }
+
+func (c composition) run(ctx context.Context) (any, error) {
 	if err := validate(c.req); err != nil {
 		return nil, err
 	}
@@ -40,7 +42,7 @@ func (c *call) compose(ctx context.Context) (any, error) {
 }
 
 // part is one command as if its caller had sent it alone.
-func (c *call) part(ctx context.Context, p *op.Part) op.PartOutcome {
+func (c composition) part(ctx context.Context, p *op.Part) op.PartOutcome {
 	resp, err := c.Do(ctx, c.who, p.Op, p.Req)
 	switch f := fault.From(err); {
 	case f == nil:
@@ -55,7 +57,7 @@ func (c *call) part(ctx context.Context, p *op.Part) op.PartOutcome {
 // happened says that a part may have changed something: an answer that needed no
 // place in the log has a receipt without a position, and a refusal leaves at most
 // itself.
-func (c *call) happened(p *op.Part, o *op.PartOutcome) bool {
+func (c composition) happened(p *op.Part, o *op.PartOutcome) bool {
 	if o.Status == api.PartCommitted {
 		h, ok := c.registry.Handler(p.Op.Name)
 		return !ok || h.Receipt(o.Response).Token.Position != 0

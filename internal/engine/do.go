@@ -71,7 +71,7 @@ type call struct {
 func (c *call) do(ctx context.Context) (any, error) {
 	if c.h.Parts != nil {
 		c.req = c.asked
-		return c.compose(ctx)
+		return composition{c}.run(ctx)
 	}
 	for deadline := time.Now().Add(leaderWait); ; {
 		resp, err := c.once(ctx)

@@ -20,27 +20,27 @@ type talkers struct {
 
 func newTalkers(t *testing.T) *talkers {
 	self, err := os.Executable()
-	check(t, err)
+	ok(t, err)
 	x := &talkers{t: t}
 	x.ways = newWays(func() []int { return []int{x.all[0].cmd.Process.Pid, x.all[1].cmd.Process.Pid} })
 	net := newNetwork()
 	for i := range x.all {
 		in, out, err := os.Pipe()
-		check(t, err)
+		ok(t, err)
 		p, err := startWith(in, self, t.TempDir(), []string{childMode + "=talker"}, net.peer(i))
-		check(t, err)
-		check(t, in.Close())
+		ok(t, err)
+		ok(t, in.Close())
 		x.all[i], x.ask[i] = p, out
-		t.Cleanup(func() { p.kill(); check(t, out.Close()) })
+		t.Cleanup(func() { p.kill(); ok(t, out.Close()) })
 	}
 	for i := range x.all {
-		check(t, x.ways.lead(net.way(i), i, net.peer(i)))
+		ok(t, x.ways.lead(net.way(i), i, net.peer(i)))
 	}
 	t.Cleanup(x.ways.close)
 	return x
 }
 
-func check(t *testing.T, err error) {
+func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func (x *talkers) say(from int, to string) string {
 	x.named++
 	word := fmt.Sprintf("w%d.", x.named)
 	_, err := fmt.Fprintf(x.ask[from], "%s %s\n", word, to)
-	check(x.t, err)
+	ok(x.t, err)
 	return word
 }
 
