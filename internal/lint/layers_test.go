@@ -74,8 +74,8 @@ var layers = []layer{
 	{path: "internal/node", root: "composition root of the server"},
 	{path: "internal/webhooks"},
 	{path: "internal/bench"},
-	{path: "internal/demo"},
 	{path: "internal/cluster/dev"},
+	{path: "internal/demo"},
 	{path: "internal/cli", root: "composition root of the program"},
 	{path: "cmd/keyload"},
 	// Examples show what a user can do.
