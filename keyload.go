@@ -13,8 +13,10 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/backup"
 	"github.com/keyload/keyload/internal/check"
+	"github.com/keyload/keyload/internal/commitlog"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/membership"
 	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/tenure"
 )
@@ -77,9 +79,21 @@ const maxShards = 64
 // OpenStore is Open on a store below that is already open; Close closes it. It
 // is for programs inside this module, such as crash tests.
 func OpenStore(store *kv.Store, o Options) (*DB, error) {
+	return OpenMember(store, o, Member{Status: membership.Handler(func() *membership.Service { return nil })})
+}
+
+// Member is what makes a store one of a cluster's.
+type Member struct {
+	Log    func(commitlog.Config) (commitlog.Log, error)
+	Peers  engine.Peers
+	Status op.Handler // of cluster.status
+}
+
+// OpenMember is OpenStore on the state of a member of a cluster, for the server.
+func OpenMember(store *kv.Store, o Options, m Member) (*DB, error) {
 	e, err := engine.Open(engine.Config{
 		Store: store, Shards: uint16(o.Shards), Durability: o.Durability, Now: o.Clock, Version: Version, Logger: o.Logger,
-		Handlers: []op.Handler{check.Handler()},
+		Handlers: []op.Handler{check.Handler(), m.Status}, Log: m.Log, Peers: m.Peers,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

@@ -5,8 +5,7 @@ var ClusterRemove = Define[ClusterRemoveRequest, ClusterRemoveResponse](Operatio
 	Name: "cluster.remove", Number: 51, Kind: Command, Scope: CatalogScope, Capability: CapSecurityManage,
 	Summary: "Remove a node from the cluster for good",
 	Doc: "Every shard gives its leadership there away and drops it; it is refused from then on, and its number is never used again. " +
-		"Refused with Conflict (reason majority_lost) where fewer than a majority of the nodes that would be left can be reached now, " +
-		"and for the last node. To take a dead node's place, use cluster.replace. Administrators only.",
+		"A shard whose other nodes are no majority that can be reached keeps it until they are. Refused for the last node that has joined. To take a dead node's place, use cluster.replace. Administrators only.",
 	Destructive: true,
 })
 

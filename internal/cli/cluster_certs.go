@@ -15,6 +15,7 @@ import (
 func clusterCommands() []local {
 	return []local{
 		{"certs", "Make the certificates with which the nodes of a cluster know each other.", reflect.TypeFor[clusterCertsCmd]()},
+		{"dev", "Run a whole cluster on this machine, for development.", reflect.TypeFor[clusterDevCmd]()},
 	}
 }
 

@@ -173,7 +173,7 @@ func areaHelp(area string) string {
 	case "admin":
 		return "See the state of the node."
 	case "cluster":
-		return "Make certificates of a cluster's nodes; run a whole cluster on this machine."
+		return "See, enlarge, repair and drain a cluster; run one on this machine."
 	}
 	return ""
 }

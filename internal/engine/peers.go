@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 
+	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/commitlog"
 	"github.com/keyload/keyload/internal/wire"
 )
 
@@ -21,6 +23,9 @@ type Peers interface {
 const (
 	callDo       byte = 1 // an operation on behalf of a caller
 	callInternal byte = 2 // a command of the store's own
+	callIdentity byte = 3 // the identity of the store, for a node that joins
+	// CallStatus is of package membership.
+	CallStatus byte = 4
 )
 
 // forwarded is a call on its way to the node that leads its shard. The caller was
@@ -38,7 +43,10 @@ type forwarded struct {
 
 // Answer carries out what another node asked for. Errors are *fault.Error. from was
 // proven by its certificate: a node is trusted to say who its callers are.
-func Answer(ctx context.Context, e *Engine, kind byte, body []byte) ([]byte, error) {
+func Answer(ctx context.Context, e *Engine, from uint64, kind byte, body []byte) ([]byte, error) {
+	if kind == callIdentity {
+		return letIn(ctx, e, from, string(body))
+	}
 	var f forwarded
 	if err := wire.DecodeLog(body, &f); err != nil {
 		return nil, fault.New(fault.Validation, "peer_call", "the call of another node cannot be read; it runs another version perhaps: %v", err)
@@ -75,3 +83,12 @@ func Answer(ctx context.Context, e *Engine, kind byte, body []byte) ([]byte, err
 	}
 	return b, nil
 }
+
+// Members is the list of members.
+type Members struct {
+	All    []api.ClusterNode // that ever were, by id
+	Chosen map[uint16]uint64 // the node that should lead a shard, by its number
+}
+
+// Standing is where a shard stands on this node.
+func Standing(e *Engine, shard uint16) commitlog.Status { return e.log.Status(shard) }

@@ -34,6 +34,9 @@ type Restored struct {
 // may open it before Restore has returned without an error: until then it still
 // is what the backup was taken of. Errors are *fault.Error, as of Open.
 func Restore(store *kv.Store, o RestoreOptions) (Restored, error) {
+	if err := forgetCluster(store); err != nil {
+		return Restored{}, OpenFault("the restored directory", err)
+	}
 	e, err := Open(Config{Store: store, copied: true, Now: func() time.Time { return time.UnixMilli(o.Now) }})
 	if err != nil {
 		return Restored{}, err

@@ -59,6 +59,7 @@ var layers = []layer{
 	{path: "internal/wake"},
 	{path: "internal/engine"},
 	{path: "internal/tenure"},
+	{path: "internal/membership"},
 	{path: "internal/backup"},
 	{path: "internal/backup/target", only: []string{"fault"}},
 	{path: "internal/check"},

@@ -11,6 +11,7 @@ import (
 	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/cluster"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/gateway/httpgw"
 )
@@ -44,13 +45,14 @@ func Serve(ctx context.Context, o Options) error {
 	if o.Durability == api.DurableProcess {
 		o.Log.Warn("weak durability: a success survives this process but not a power loss; for tests only")
 	}
-	db, err := keyload.Open(o.Dir, keyload.Options{Durability: o.Durability, Logger: o.Log, MustExist: true})
+	settings, member, err := cluster.Read(o.Dir)
 	if err != nil {
 		return err
 	}
-	err = serve(ctx, o, db)
-	if closeErr := db.Close(); err == nil {
-		err = closeErr
+	if member {
+		err = serveMember(ctx, o, settings)
+	} else {
+		err = serveAlone(ctx, o)
 	}
 	if ctx.Err() != nil {
 		o.Log.Info("stopped")
@@ -58,7 +60,21 @@ func Serve(ctx context.Context, o Options) error {
 	return err
 }
 
-func serve(ctx context.Context, o Options, db *keyload.DB) error {
+func serveAlone(ctx context.Context, o Options) error {
+	db, err := keyload.Open(o.Dir, keyload.Options{Durability: o.Durability, Logger: o.Log, MustExist: true})
+	if err != nil {
+		return err
+	}
+	err = serve(ctx, o, db, nil)
+	if closeErr := db.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// serve serves an open store. listening, if not nil, is told the URL before anybody
+// else.
+func serve(ctx context.Context, o Options, db *keyload.DB, listening func(url string)) error {
 	registry, err := metrics(db.Engine())
 	if err != nil {
 		return err
@@ -74,6 +90,9 @@ func serve(ctx context.Context, o Options, db *keyload.DB) error {
 	})
 	if err != nil {
 		return listenFault(err)
+	}
+	if listening != nil {
+		listening(server.URL())
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve() }()

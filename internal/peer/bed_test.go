@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/cluster"
 	"github.com/keyload/keyload/internal/peer"
 	"github.com/keyload/keyload/internal/sim/network"
@@ -71,7 +72,7 @@ func (b *bed) options(node uint64) peer.Options {
 	s := b.settings(node)
 	return peer.Options{
 		Cluster: s.Cluster, Node: node, Listen: s.Listen, Credentials: s.Credentials(), Dial: b.network.Dialer(name(node)),
-		Times: peer.Times{PingEvery: 50 * time.Millisecond, IdleAfter: 2 * time.Second, BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond},
+		Times: peer.Times{PingEvery: 50 * time.Millisecond, IdleAfter: 10 * time.Second, BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond},
 	}
 }
 
@@ -224,7 +225,8 @@ func (j *journal) text() string {
 
 // is says that an error is of one of the two classes, and not of the other.
 func is(err, class error) bool {
-	return errors.Is(err, class) && errors.Is(err, peer.ErrNotSent) != errors.Is(err, peer.ErrLost)
+	code := map[error]fault.Code{peer.ErrNotSent: fault.OwnershipLost, peer.ErrLost: fault.UnknownWriteOutcome}[class]
+	return errors.Is(err, class) && errors.Is(err, peer.ErrNotSent) != errors.Is(err, peer.ErrLost) && fault.CodeOf(err) == code
 }
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"sync"
 	"time"
 
@@ -17,9 +16,9 @@ import (
 // milliseconds until its deadline, 0 for none.
 const callHead = 1 + 4
 
-// Call asks a node and waits for its answer. Errors: what its handler returned, a
-// *fault.Error; ErrNotSent when it certainly got nothing; ErrLost when it may have
-// got the call. Nothing is ever sent twice.
+// Call asks a node and waits for its answer. Errors hold a *fault.Error: what the
+// handler there returned; else they are ErrNotSent when it certainly got nothing, or
+// ErrLost when it may have got the call. Nothing is ever sent twice.
 func (m *Mesh) Call(ctx context.Context, to uint64, kind byte, body []byte) ([]byte, error) {
 	if len(body) > m.o.Bounds.CallBytes {
 		return nil, notSent("a call of %d bytes; at most %d", len(body), m.o.Bounds.CallBytes)
@@ -250,7 +249,7 @@ func (s *session) abandon(ctx context.Context, id uint32, p *pending) error {
 		return notSent("%w", context.Cause(ctx))
 	}
 	s.l.out.offer(&parcel{kind: frame.Cancel, id: id}) // without it the other side goes on for longer
-	return fmt.Errorf("%w: %w", ErrLost, context.Cause(ctx))
+	return lost("%w", context.Cause(ctx))
 }
 
 func (s *session) answer(p *pending) ([]byte, error) {
@@ -260,18 +259,18 @@ func (s *session) answer(p *pending) ([]byte, error) {
 	case frame.Fault:
 		var f fault.Error
 		if err := wire.ReadCBOR(p.body, &f); err != nil {
-			return nil, fmt.Errorf("%w: %s: an error that cannot be read", ErrLost, s.l.name)
+			return nil, lost("%s: an error that cannot be read", s.l.name)
 		}
 		return nil, &f
 	case kindRefused:
 		return nil, notSent("%s: %s", s.l.name, p.body)
 	case kindFailed:
-		return nil, fmt.Errorf("%w: %s: %s", ErrLost, s.l.name, p.body)
+		return nil, lost("%s: %s", s.l.name, p.body)
 	}
 	if s.l.out.withdraw(p.parcel) {
 		return nil, notSent("%s: %w", s.l.name, s.l.cause())
 	}
-	return nil, fmt.Errorf("%w: %s: %w", ErrLost, s.l.name, s.l.cause())
+	return nil, lost("%s: %w", s.l.name, s.l.cause())
 }
 
 // run reads answers until the connection ends; then nobody waits any more.

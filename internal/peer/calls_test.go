@@ -121,6 +121,7 @@ func TestACallerThatLeavesIsToldWhetherTheCallWasSentAndTheHandlerStops(t *testi
 }
 
 func TestACallToNobodyWasCertainlyNotSent(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	one := b.start(1, impatient)
 	if _, err := one.Call(t.Context(), 2, 1, nil); !is(err, peer.ErrNotSent) {
@@ -183,6 +184,7 @@ func TestCallsInFlightAreLostWithTheirConnectionAndTheNextOnesGoOn(t *testing.T)
 }
 
 func TestACallThroughACutEndsAtItsDeadlineOrWhenTheConnectionIsGivenUp(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	one, two := b.pair(impatient)
 	two.call = echo

@@ -68,29 +68,30 @@ type Credentials struct {
 	CAs *x509.CertPool
 }
 
-// check refuses credentials with which no other node would talk.
-func (c Credentials) check(own Name, now time.Time) error {
+// check refuses credentials with which no other node would talk. It says until when
+// they hold.
+func (c Credentials) check(own Name, now time.Time) (until time.Time, err error) {
 	if len(c.Certificate.Certificate) == 0 || c.CAs == nil {
-		return errors.New("there is no certificate, or no authority to check others with")
+		return until, errors.New("there is no certificate, or no authority to check others with")
 	}
 	var chain []*x509.Certificate
 	for _, der := range c.Certificate.Certificate {
 		parsed, err := x509.ParseCertificate(der)
 		if err != nil {
-			return fmt.Errorf("this node's certificate: %w", err)
+			return until, fmt.Errorf("this node's certificate: %w", err)
 		}
 		chain = append(chain, parsed)
 	}
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 		name, err := verify(chain, c.CAs, usage, now)
 		if err != nil {
-			return fmt.Errorf("this node's certificate: %w", err)
+			return until, fmt.Errorf("this node's certificate: %w", err)
 		}
 		if name != own {
-			return fmt.Errorf("this node's certificate is that of %s, but this is %s", name, own)
+			return until, fmt.Errorf("this node's certificate is that of %s, but this is %s", name, own)
 		}
 	}
-	return nil
+	return chain[0].NotAfter, nil
 }
 
 // verify checks a chain, whose first certificate is the node's, and reads its

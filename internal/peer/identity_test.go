@@ -110,6 +110,22 @@ func TestANodeWithUnusableCredentialsDoesNotStartAndSaysWhy(t *testing.T) {
 	}
 }
 
+func TestACertificateThatExpiresSoonIsComplainedOfAtTheStart(t *testing.T) {
+	for _, left := range []time.Duration{29 * 24 * time.Hour, 31 * 24 * time.Hour} {
+		b := newBed(t)
+		s := b.settings(1)
+		made, err := b.authority.Issue(t.TempDir(), 1, time.Now().Add(left-cluster.NodeLife))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.CertFile, s.KeyFile = made.CertFile, made.KeyFile
+		one := b.start(1, func(o *peer.Options) { o.Credentials = s.Credentials() })
+		if soon := left < 30*24*time.Hour; one.log.holds("expires soon") != soon || !one.log.holds("listening for other nodes") {
+			t.Errorf("%s before its end:\n%s", left, one.log.text())
+		}
+	}
+}
+
 func TestAnAddressInUseIsAConflict(t *testing.T) {
 	b := newBed(t)
 	one := b.start(1, nil)
@@ -272,6 +288,7 @@ func isTimeout(err error) bool {
 }
 
 func TestWhoConnectsAndSaysNothingIsDropped(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	one := b.start(1, impatient)
 	silent, err := new(net.Dialer).DialContext(context.Background(), "tcp", one.Addr())

@@ -131,17 +131,21 @@ func (l *link) flush() {
 	}
 }
 
-// Read is for the frame reader. Any byte is a sign of life.
+// Read is for the frame reader. Any byte is a sign of life. After a silence it looks
+// once more: it may be this process that did not run, and what came meanwhile waits.
 func (l *link) Read(b []byte) (int, error) {
-	if l.idle > 0 {
-		_ = l.raw.SetReadDeadline(time.Now().Add(l.idle))
+	if l.idle == 0 {
+		return l.conn.Read(b)
 	}
-	n, err := l.conn.Read(b)
-	var timeout net.Error
-	if n == 0 && l.idle > 0 && errors.As(err, &timeout) && timeout.Timeout() {
-		err = fmt.Errorf("%w for %s", errIdle, l.idle)
+	for _, patience := range []time.Duration{l.idle, l.idle / 4} {
+		_ = l.raw.SetReadDeadline(time.Now().Add(patience))
+		n, err := l.conn.Read(b)
+		var timeout net.Error
+		if n > 0 || !errors.As(err, &timeout) || !timeout.Timeout() {
+			return n, err
+		}
 	}
-	return n, err
+	return 0, fmt.Errorf("%w for %s", errIdle, l.idle)
 }
 
 // next reads the header of the next frame that is no ping. The caller reads

@@ -3,22 +3,12 @@ package peer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/keyload/keyload/fault"
-)
-
-var (
-	// ErrNotSent is what errors are of which the other node has certainly not acted
-	// on anything.
-	ErrNotSent = errors.New("the other node got nothing")
-	// ErrLost is what errors are after which nobody knows whether the other node has
-	// acted.
-	ErrLost = errors.New("the other node may have acted on it")
 )
 
 var (
@@ -29,6 +19,9 @@ var (
 
 	errNoAddress = errors.New("its address is not known")
 )
+
+// expiresSoon is how long before its end a certificate is complained of.
+const expiresSoon = 30 * 24 * time.Hour
 
 // Mesh is this node's end of what the nodes of a cluster say to each other. It is
 // safe for concurrent use.
@@ -64,9 +57,10 @@ func Open(o Options) (*Mesh, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
+	var until time.Time
 	own, err := o.Credentials()
 	if err == nil {
-		err = own.check(Name{o.Cluster, o.Node}, time.Now())
+		until, err = own.check(Name{o.Cluster, o.Node}, time.Now())
 	}
 	if err != nil {
 		return nil, fault.New(fault.Validation, "credentials", "%v", err)
@@ -86,10 +80,18 @@ func Open(o Options) (*Mesh, error) {
 	m.receiver.Store(&attached{})
 	m.log.out = o.Log
 	m.lost.wake = make(chan struct{}, 1)
+	o.Log.Info("listening for other nodes", "cluster", o.Cluster, "node", o.Node, "address", m.Addr(),
+		"advertised", o.Advertise, "certificateUntil", until.UTC())
+	if time.Until(until) < expiresSoon {
+		o.Log.Warn("this node's certificate expires soon; replace its files, which are read again while the node runs", "at", until.UTC())
+	}
 	m.spawn(m.accept)
 	m.spawn(func() { m.lost.tell(m) })
 	return m, nil
 }
+
+// Node is the id of this node.
+func (m *Mesh) Node() uint64 { return m.o.Node }
 
 // Addr is the address that is listened on.
 func (m *Mesh) Addr() string { return m.listener.Addr().String() }
@@ -122,8 +124,4 @@ func (m *Mesh) spawn(f func()) bool {
 	}
 	m.wg.Go(f)
 	return true
-}
-
-func notSent(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrNotSent, fmt.Errorf(format, args...))
 }

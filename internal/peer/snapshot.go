@@ -59,7 +59,7 @@ func (m *Mesh) SendSnapshot(ctx context.Context, to uint64, shard uint16, r io.R
 	}
 	// If the connection ended, its answer may say why.
 	if err = <-answer; err != nil {
-		return fmt.Errorf("%w: snapshot to node %d: %w", ErrLost, to, err)
+		return lost("snapshot to node %d: %w", to, err)
 	}
 	return nil
 }

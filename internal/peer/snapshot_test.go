@@ -23,6 +23,7 @@ func content(n int) []byte {
 }
 
 func TestASnapshotOfAnySizeArrivesWhole(t *testing.T) {
+	t.Parallel()
 	one, two := newBed(t).pair(nil)
 	type arrived struct {
 		from  uint64
@@ -107,6 +108,7 @@ func TestTheSenderLearnsWhyTheReceiverRefused(t *testing.T) {
 }
 
 func TestASnapshotEndsWithItsContextWithTheReceiverAndWithTheNode(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	one, two := b.pair(impatient)
 	begun := make(chan struct{}, 1)
@@ -148,18 +150,25 @@ type readerFunc func(b []byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
+// whole reads a stream to its end.
+func whole(_ context.Context, _ uint64, _ uint16, r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
+}
+
 // endless is a stream without an end.
 type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
 func TestAReceiverThatTakesLongIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	one, two := newBed(t).pair(impatient)
 	two.snapshot = func(_ context.Context, _ uint64, _ uint16, r io.Reader) error {
 		if _, err := r.Read(make([]byte, 1)); err != nil {
 			return err
 		}
-		t := time.NewTimer(900 * time.Millisecond) // three times as long as a dead one may be silent
+		t := time.NewTimer(3 * time.Second) // three times as long as a dead one may be silent
 		defer t.Stop()
 		<-t.C
 		_, err := io.Copy(io.Discard, r)
@@ -171,7 +180,8 @@ func TestAReceiverThatTakesLongIsWaitedFor(t *testing.T) {
 }
 
 func TestASnapshotOfWhichNothingMovesIsGivenUp(t *testing.T) {
-	one, two := newBed(t).pair(func(o *peer.Options) { o.Times.StallAfter = 200 * time.Millisecond })
+	t.Parallel()
+	one, two := newBed(t).pair(func(o *peer.Options) { o.Times.StallAfter = 500 * time.Millisecond })
 	two.snapshot = func(ctx context.Context, _ uint64, _ uint16, r io.Reader) error {
 		if _, err := r.Read(make([]byte, 1)); err != nil {
 			return err

@@ -51,6 +51,7 @@ type applier struct {
 func newApplier(s *shard, m *machine.Machine, at machine.Applied) *applier {
 	a := &applier{s: s, done: make(chan struct{})}
 	a.moved = sync.NewCond(&a.mu)
+	a.points.warn = s.warnOf
 	a.adopt(m, at)
 	return a
 }

@@ -403,7 +403,7 @@ func (c *cluster) sameRows(a, b *node) {
 		defer s.Close()
 		c.must(s.Scan(nil, nil, false, func(k, v []byte) (bool, error) {
 			if k[0] != byte(table.Applied) {
-				keys = append(keys, fmt.Sprintf("%x=%x", k, v))
+				keys = append(keys, string(k)+"="+string(v))
 			}
 			return true, nil
 		}))

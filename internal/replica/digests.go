@@ -31,6 +31,8 @@ type points struct {
 	voters []uint64
 	ahead  map[uint64][]point         // of other nodes, for entries this one has not reached
 	denied map[uint64]map[uint64]bool // by index, which nodes had another digest
+	warn   func(node uint64, s point) // of the first difference to a node
+	warned map[uint64]bool
 }
 
 // begin forgets everything but where the state stands.
@@ -38,7 +40,7 @@ func (p *points) begin(at *machine.Applied, head machine.Head) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.own = make([]point, pointsKept)
-	p.ahead, p.denied = map[uint64][]point{}, map[uint64]map[uint64]bool{}
+	p.ahead, p.denied, p.warned = map[uint64][]point{}, map[uint64]map[uint64]bool{}, map[uint64]bool{}
 	p.note(at, head)
 }
 
@@ -73,6 +75,9 @@ func (p *points) told(node uint64, said []point) (wrong *point) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range said {
+		if s.index == 0 {
+			continue
+		}
 		if s.index > p.last.index {
 			known := p.ahead[node]
 			if len(known) < pointsAhead && (len(known) == 0 || known[len(known)-1].index < s.index) {
@@ -90,7 +95,14 @@ func (p *points) told(node uint64, said []point) (wrong *point) {
 // differs says that a majority of the voters, this node not among them, has another
 // digest than this one. One node alone may be wrong itself.
 func (p *points) differs(node uint64, s point) bool {
-	if p.own[s.index%pointsKept].digest == s.digest || !slices.Contains(p.voters, node) {
+	if p.own[s.index%pointsKept].digest == s.digest {
+		return false
+	}
+	if !p.warned[node] {
+		p.warned[node] = true
+		p.warn(node, s)
+	}
+	if !slices.Contains(p.voters, node) {
 		return false
 	}
 	if len(p.denied) > pointsKept {
@@ -153,6 +165,11 @@ func tellDigests(g *group) {
 			}
 		}
 	}
+}
+
+// warnOf tells an operator of a difference, whether or not a majority knows better.
+func (s *shard) warnOf(node uint64, p point) {
+	s.h.cfg.Logger.Error("two nodes have different states of a shard", "shard", s.number, "position", p.position, "entry", p.index, "node", s.h.cfg.Node, "other", node)
 }
 
 // compare holds what another node says against the state of this one.

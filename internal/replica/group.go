@@ -101,6 +101,7 @@ func (g *group) publish() {
 	}
 	if now.here && (!old.here || now.term != old.term) {
 		g.s.tellDue()
+		g.l.h.in.call(func(*loop) {}) // readers may have waited for this
 		if led := g.l.h.cfg.Led; led != nil {
 			led(g.s.number, now.term)
 		}

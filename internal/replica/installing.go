@@ -115,8 +115,7 @@ func (l *Log) ReceiveSnapshot(ctx context.Context, from uint64, shard uint16, r 
 func (in *installer) receive(sp *spooled) {
 	g := in.g
 	g.roster.heard[sp.header.message.GetFrom()] = g.l.ticks
-	in.discard()
-	if g.idle() {
+	if g.idle() || in.received != nil { // raft may already have taken the one before it
 		in.forget(sp)
 		return
 	}

@@ -28,6 +28,7 @@ type loop struct {
 	broken  error // what a call came upon that must end all of them
 	done    chan struct{}
 
+	retention retention
 	streaming int  // snapshots on their way out
 	syncing   bool // the state is being synced, before a truncation
 }
@@ -55,27 +56,44 @@ func (l *loop) run() {
 // group that finds itself in an impossible state, ends all of them: nothing is sent
 // any more, so that other nodes take over.
 func (l *loop) turn(ticked bool) {
-	err := func() (err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				l.h.cfg.Logger.Error("the replication loop panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-				err = fmt.Errorf("replication has come to an impossible state: %v", r)
-			}
-		}()
-		return l.handle(l.h.in.take(), ticked)
-	}()
-	if err != nil && l.failed == nil {
+	m := l.h.in.take()
+	err := l.safely(func() error { return l.handle(&m, ticked) })
+	if err == nil {
+		return
+	}
+	if l.failed == nil {
 		l.failed = err
 		l.h.cfg.Logger.Error("replication has stopped", "error", err.Error())
-		for _, g := range l.groups {
-			g.stop(err)
-		}
+	}
+	for _, g := range l.groups {
+		g.stop(err)
+	}
+	for len(m.calls) > 0 { // somebody waits for each
+		l.safely(func() error { l.next(&m); return nil })
 	}
 }
 
-func (l *loop) handle(m mail, ticked bool) error {
-	for _, fn := range m.calls {
-		fn(l)
+// safely makes an error of a panic.
+func (l *loop) safely(fn func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			l.h.cfg.Logger.Error("the replication loop panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			err = fmt.Errorf("replication has come to an impossible state: %v", r)
+		}
+	}()
+	return fn()
+}
+
+// next runs the first call that is left.
+func (l *loop) next(m *mail) {
+	fn := m.calls[0]
+	m.calls = m.calls[1:]
+	fn(l)
+}
+
+func (l *loop) handle(m *mail, ticked bool) error {
+	for len(m.calls) > 0 {
+		l.next(m)
 	}
 	if ticked {
 		l.ticks++

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
 )
 
 // network joins the nodes of a test. Messages are handed over at once, unless it is
@@ -138,4 +140,12 @@ func (n *network) worsen(loses, twice int, delay time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.loses, n.twice, n.delay = loses, twice, delay
+}
+
+// snapshotMessage is what leads to the installation of a snapshot.
+func snapshotMessage(from, to uint64) *pb.Message {
+	return &pb.Message{
+		Type: pb.MsgSnap.Enum(), From: new(from), To: new(to), Term: new(uint64(2)),
+		Snapshot: snapshotOf(position{3, 2}, &pb.ConfState{Voters: []uint64{from}, Learners: []uint64{to}}),
+	}
 }

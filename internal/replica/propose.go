@@ -169,6 +169,10 @@ func (p *proposals) submit(batch []proposal) {
 		f.settle(fault.New(fault.Validation, "unencodable", "the command cannot be encoded: %v; nothing happened", err))
 		return
 	}
+	if !fits(encoded) {
+		f.settle(fault.New(fault.ResourceExhausted, "entry_too_large", "the command is too large to be sent to the other nodes: %d bytes; nothing happened", len(encoded)))
+		return
+	}
 	f.id = p.s.h.nextID()
 	f.data = append(append(make([]byte, 0, len(f.id)+len(encoded)), f.id[:]...), encoded...)
 	p.add(f)
@@ -176,6 +180,9 @@ func (p *proposals) submit(batch []proposal) {
 		f.refused()
 	}
 }
+
+// fits says whether an entry can be sent to another node.
+func fits(encoded []byte) bool { return len(encoded) <= MessageBytes-messageRoom }
 
 // close answers everything that is left, when the loop and apply have ended.
 func (p *proposals) close() {

@@ -27,7 +27,7 @@ func (h *host) open() error {
 	if err := h.identify(j); err != nil {
 		return err
 	}
-	h.loop = &loop{h: h, journal: j, done: make(chan struct{})}
+	h.loop = &loop{h: h, journal: j, retention: usual, done: make(chan struct{})}
 	if err := h.sweepSpool(j); err != nil {
 		return err
 	}

@@ -9,6 +9,9 @@ import (
 // after it was nearly full, and what frames it.
 const MessageBytes = 16 << 20
 
+// messageRoom is for what a message has beside its one entry.
+const messageRoom = 64 << 10
+
 // Transport carries what the replicas of a shard say to each other. Nodes are
 // named by their ids, which are never 0 and never given out twice. What a message
 // holds is this package's own affair. It is used until Log.Close has returned.

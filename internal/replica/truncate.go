@@ -4,17 +4,17 @@ import (
 	"github.com/keyload/keyload/internal/kv"
 )
 
-const (
-	// keepEntries and keepBytes are what a log keeps behind what is applied, so that a
-	// node that was away for a moment is not sent a snapshot.
-	keepEntries = 4096
-	keepBytes   = 32 << 20
+// retention is what a log keeps behind what is applied.
+type retention struct {
+	// entries and bytes, so that a node that was away for a moment is not sent a
+	// snapshot.
+	entries, bytes uint64
 	// farEntries and farBytes are what it keeps at most for a node that was heard from
-	// within reachTicks.
-	farEntries = 1 << 16
-	farBytes   = 256 << 20
-	reachTicks = 12_000
-)
+	// within so many ticks.
+	farEntries, farBytes, ticks uint64
+}
+
+var usual = retention{entries: 4096, bytes: 32 << 20, farEntries: 1 << 16, farBytes: 256 << 20, ticks: 12_000}
 
 // chores are done now and then.
 func (l *loop) chores() {
@@ -66,12 +66,13 @@ func spare(g *group) uint64 {
 		applied := g.applied.index
 		return max(applied-min(applied, entries), min(applied, g.log.Kept(bytes)))
 	}
-	to := behind(keepEntries, keepBytes)
+	keep := g.l.retention
+	to := behind(keep.entries, keep.bytes)
 	if g.leads() {
-		to = min(to, max(needed(g), behind(farEntries, farBytes)))
+		to = min(to, max(needed(g), behind(keep.farEntries, keep.farBytes)))
 	}
 	first, _ := g.log.Truncated()
-	if to < first+keepEntries/4 && (to <= first || g.log.Bytes() < keepBytes*5/4) {
+	if to <= first || to < first+keep.entries/4 && g.log.Bytes() < keep.bytes*5/4 {
 		return 0
 	}
 	return to
@@ -82,7 +83,7 @@ func needed(g *group) uint64 {
 	progress := g.node.Status().Progress
 	needed := g.applied.index
 	for node, pr := range progress {
-		if tick, ok := g.roster.heard[node]; ok && g.l.ticks-tick <= reachTicks {
+		if tick, ok := g.roster.heard[node]; ok && g.l.ticks-tick <= g.l.retention.ticks {
 			needed = min(needed, pr.Match)
 		}
 	}
