@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 
 	"github.com/google/uuid"
 
@@ -22,7 +24,6 @@ type Doer interface {
 // from the error's CommandID. The request must not change during the call.
 func Call[Req, Resp any](ctx context.Context, d Doer, op Op[Req, Resp], req *Req) (*Resp, error) {
 	own := *req
-	ApplyDefaults(&own)
 	id := ""
 	if c, ok := any(&own).(CommandRequest); ok {
 		if id = c.GetCommandID(); id == "" {
@@ -30,6 +31,10 @@ func Call[Req, Resp any](ctx context.Context, d Doer, op Op[Req, Resp], req *Req
 			c.SetCommandID(id)
 		}
 	}
+	if c, ok := any(&own).(CompositeRequest); ok {
+		c.NameParts()
+	}
+	ApplyDefaults(&own)
 	resp := new(Resp)
 	if err := d.Do(ctx, op.Operation, &own, resp); err != nil {
 		if e := fault.From(err); e != nil && e.CommandID == "" && id != "" {
@@ -45,3 +50,19 @@ func Call[Req, Resp any](ctx context.Context, d Doer, op Op[Req, Resp], req *Req
 // NewCommandID makes a command id: a UUID of version 7, whose time lets the
 // store refuse retries older than its receipts.
 func NewCommandID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// PartID is the command id of the i-th part of a composite operation whose id is
+// whole, where the caller gives the part none: a call that is repeated under its id
+// repeats its parts under theirs. It keeps the time of a version 7 id.
+func PartID(whole string, i int) string {
+	id, err := uuid.Parse(whole)
+	if err != nil {
+		return "" // which is refused, with the id of the whole
+	}
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(id[:], uint64(i)))
+	part := id
+	copy(part[6:], sum[:])
+	part[6] = part[6]&0x0f | id[6]&0xf0
+	part[8] = part[8]&0x3f | 0x80
+	return part.String()
+}

@@ -13,6 +13,9 @@ const (
 	Query Kind = iota
 	// Command goes through the log; it has a command id and a receipt.
 	Command
+	// Composite is carried out as several commands, one after the other: each has an
+	// id and a receipt of its own, the whole has none.
+	Composite
 )
 
 // Scope says where an operation is evaluated.
@@ -69,6 +72,10 @@ func (o *Operation) Words() []string { return strings.Split(o.Name, ".") }
 // Area is the first word of the name.
 func (o *Operation) Area() string { return o.Words()[0] }
 
+// Writes says that the operation may change what is stored: whoever gets no answer
+// does not know what happened.
+func (o *Operation) Writes() bool { return o.Kind != Query }
+
 // PartitionRequest is implemented (by pointer) by the requests of partition
 // scope.
 type PartitionRequest interface {
@@ -83,10 +90,19 @@ type DatabaseRequest interface {
 	TargetDatabase() (tenant, database string)
 }
 
-// CommandRequest is implemented (by pointer) by the requests of commands.
+// CommandRequest is implemented (by pointer) by the requests of commands and
+// of composite operations.
 type CommandRequest interface {
 	// GetCommandID is the caller's stable identity of this write, "" if unset.
 	GetCommandID() string
 	// SetCommandID sets it; the SDKs make a version 7 UUID when it is absent.
 	SetCommandID(id string)
+}
+
+// CompositeRequest is implemented (by pointer) by the requests of composite
+// operations. The command id is the caller's name for the whole.
+type CompositeRequest interface {
+	CommandRequest
+	// NameParts gives every part that has no id its PartID.
+	NameParts()
 }

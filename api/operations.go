@@ -49,6 +49,7 @@ func Operations() []*Operation {
 		AdminDispatch.Operation,
 		AdminRestoreStatus.Operation,
 		AdminCheck.Operation,
+		QueuesReceiveAcrossLanes.Operation,
 		ClusterAdd.Operation,
 		ClusterRemove.Operation,
 		ClusterReplace.Operation,

@@ -45,7 +45,7 @@ func structs() (out []reflect.Type, request map[reflect.Type]bool) {
 
 func TestThePublishedNamesAndNumbersAreTheRecordedOnes(t *testing.T) {
 	var b strings.Builder
-	kinds := map[Kind]string{Query: "query", Command: "command"}
+	kinds := map[Kind]string{Query: "query", Command: "command", Composite: "composite"}
 	scopes := map[Scope]string{PartitionScope: "partition", CatalogScope: "catalog", NodeScope: "node"}
 	for _, op := range Operations() {
 		fmt.Fprintf(&b, "operation %d %s %s %s", op.Number, op.Name, kinds[op.Kind], scopes[op.Scope])
@@ -145,8 +145,11 @@ func TestEveryOperationIsDeclaredInFull(t *testing.T) {
 			t.Errorf("%s: DatabaseRequest is %v", op.Name, ok)
 		}
 		c, ok := req.(CommandRequest)
-		if ok != (op.Kind == Command) {
+		if ok != op.Writes() {
 			t.Errorf("%s: CommandRequest is %v", op.Name, ok)
+		}
+		if _, ok := req.(CompositeRequest); ok != (op.Kind == Composite) {
+			t.Errorf("%s: CompositeRequest is %v", op.Name, ok)
 		}
 		if ok {
 			if c.SetCommandID(someUUID); c.GetCommandID() != someUUID {
@@ -155,7 +158,7 @@ func TestEveryOperationIsDeclaredInFull(t *testing.T) {
 			if f := op.Request.Field(0); f.Tag.Get("cbor") != "1,keyasint" || f.Tag.Get("format") != "uuid" {
 				t.Errorf("%s: the command id is not field 1", op.Name)
 			}
-			if f := op.Response.Field(0); f.Type != reflect.TypeFor[Receipt]() || f.Tag.Get("cbor") != "1,keyasint" {
+			if f := op.Response.Field(0); op.Kind == Command && f.Type != reflect.TypeFor[Receipt]() || f.Tag.Get("cbor") != "1,keyasint" {
 				t.Errorf("%s: the receipt is not field 1 of the response", op.Name)
 			}
 		}

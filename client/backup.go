@@ -27,7 +27,14 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (id string, err error)
 	if ctx.Err() != nil {
 		return "", notSent(ctx)
 	}
-	return c.plain.backup(ctx, w)
+	for n := 1; ; n++ {
+		s := c.current()
+		id, err := s.plain.backup(ctx, w)
+		if f := fault.From(err); n >= len(c.servers) || f == nil || f.Reason != "unreachable" || ctx.Err() != nil {
+			return id, err
+		}
+		c.leave(s) // nothing was sent
+	}
 }
 
 func (p *plain) backup(ctx context.Context, w io.Writer) (id string, err error) {

@@ -77,6 +77,14 @@ func (d Data) Receive(ctx context.Context, req *api.QueuesReceiveRequest) (*api.
 	return api.Call(ctx, d.doer, api.QueuesReceive, req)
 }
 
+// ReceiveAcrossLanes claims messages of up to eight queues, one after the other. Each
+// receive has its own outcome, and its own error there. Receives without an id get
+// one that follows from the id of the whole, so the same request is the same
+// receives.
+func (d Data) ReceiveAcrossLanes(ctx context.Context, req *api.QueuesReceiveAcrossLanesRequest) (*api.QueuesReceiveAcrossLanesResponse, error) {
+	return api.Call(ctx, d.doer, api.QueuesReceiveAcrossLanes, req)
+}
+
 // Complete acknowledges, refuses, renews or releases deliveries of one lane.
 // Each item has its own result, and its own error there.
 func (d Data) Complete(ctx context.Context, lane api.LaneRef, items ...api.CompleteItem) (*api.QueuesCompleteResponse, error) {

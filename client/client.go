@@ -3,27 +3,26 @@ package client
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/wire"
 )
 
-// Client calls one server. It is safe for concurrent use; make one and keep it.
-// It implements api.Doer.
+// Client calls a server, or the servers of one cluster. It is safe for concurrent
+// use; make one and keep it. It implements api.Doer.
 type Client struct {
 	Calls
 
-	url      string
-	key      string
 	attempts int
 	badURL   *fault.Error
-	plain    *plain
-	lines    []*line
+	servers  []*server
+	at       atomic.Uint32 // counts the moves from one server to the next
 	closing  context.Context
 	stop     context.CancelFunc
 	closed   sync.Once
@@ -46,9 +45,9 @@ func HTTPOnly() Option { return func(c *config) { c.sessions = 0 } }
 // only where single requests are large.
 func Sessions(n int) Option { return func(c *config) { c.sessions = n } }
 
-// Attempts sets how often a call is tried, the first time included; 10 by
-// default, which takes about four seconds. The context of the call ends it
-// earlier.
+// Attempts sets how often a call is tried at each server, the first time included;
+// 10 by default, which takes about four seconds where it is refused at once. The
+// context of the call ends it earlier.
 func Attempts(n int) Option { return func(c *config) { c.attempts = max(1, n) } }
 
 // TLS sets the TLS configuration, for a private certificate authority.
@@ -62,18 +61,21 @@ const (
 // New makes a client of the server at url, for example
 // "http://127.0.0.1:7600", with an API key kl_<id>_<secret>. It connects with
 // the first call; a malformed url is refused by every call.
+//
+// url may be a list parted by commas, of nodes of one cluster. Calls go to one of
+// them as long as it works, the first to begin with. When it cannot be reached, loses
+// an answer, has no leader or has stopped, they go to the next, with pauses once all
+// were tried. What is repeated there is what would be repeated here: with the same
+// command id, and never what may not be.
 func New(url, key string, opts ...Option) *Client {
 	cfg := config{attempts: defaultAttempts, sessions: defaultSessions}
 	for _, o := range opts {
 		o(&cfg)
 	}
-	c := &Client{url: strings.TrimRight(url, "/"), key: key, attempts: cfg.attempts, badURL: checkURL(url)}
+	c := &Client{attempts: cfg.attempts}
 	c.Calls = CallsOf(c)
 	c.closing, c.stop = context.WithCancel(context.Background())
-	c.plain = &plain{c.url, key, transport(cfg.tls), c.closing}
-	for range cfg.sessions {
-		c.lines = append(c.lines, newLine(c, cfg.tls))
-	}
+	c.servers, c.badURL = servers(c.closing, url, key, cfg)
 	return c
 }
 
@@ -105,7 +107,7 @@ func (c *Client) Do(ctx context.Context, op *api.Operation, req, resp any) error
 			With("limit", "body").With("maxBytes", "%d", maxBody)
 	}
 	r := request{op: op, body: body}
-	if cmd, ok := req.(api.CommandRequest); ok && op.Kind == api.Command {
+	if cmd, ok := req.(api.CommandRequest); ok && op.Writes() {
 		r.id = cmd.GetCommandID()
 	}
 	return c.retry(ctx, r, resp)
@@ -122,49 +124,14 @@ type request struct {
 	id   string // command id, "" for queries
 }
 
-// once tries a request once, over a session if there is one.
-func (c *Client) once(ctx context.Context, r request, resp any) error {
-	if ctx.Err() != nil {
-		return notSent(ctx)
-	}
-	if c.closing.Err() != nil {
-		return errClosed()
-	}
-	for _, l := range c.pick() {
-		s, f := l.session(ctx)
-		if f != nil {
-			return f
-		}
-		if s != nil {
-			return s.call(ctx, r, resp)
-		}
-	}
-	return c.plain.call(ctx, r, resp)
-}
-
-// pick is the line with the fewest calls in flight; empty without sessions.
-func (c *Client) pick() []*line {
-	if len(c.lines) <= 1 {
-		return c.lines
-	}
-	best, least := 0, c.lines[0].load()
-	for i, l := range c.lines[1:] {
-		if n := l.load(); n < least {
-			best, least = i+1, n
-		}
-	}
-	return c.lines[best : best+1]
-}
-
 // Close ends the sessions and waits for the client's goroutines. Calls in flight
 // end with an error; for a command that was sent it is UnknownWriteOutcome.
 func (c *Client) Close() error {
 	c.closed.Do(func() {
 		c.stop()
-		for _, l := range c.lines {
-			l.close()
+		for _, s := range c.servers {
+			s.close()
 		}
-		c.plain.transport.CloseIdleConnections()
 	})
 	return nil
 }
@@ -174,10 +141,11 @@ func errClosed() *fault.Error {
 }
 
 // transport is tuned for many small requests to one server.
-func transport(t *tls.Config) *http.Transport {
+func transport(t *tls.Config, p patience) *http.Transport {
+	dialer := net.Dialer{Timeout: p.dial, KeepAlive: aliveTime}
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: t, DialContext: dialer.DialContext,
 		MaxIdleConns: idleConnections, MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: idleTime,
-		TLSHandshakeTimeout: dialTime, DisableCompression: true, ExpectContinueTimeout: askTime, WriteBufferSize: 32 << 10, ReadBufferSize: 32 << 10,
+		TLSHandshakeTimeout: p.dial, DisableCompression: true, ExpectContinueTimeout: askTime, WriteBufferSize: 32 << 10, ReadBufferSize: 32 << 10,
 	}
 }

@@ -22,7 +22,7 @@ const refusedTime = time.Minute
 // line keeps one session open: it connects when there is none, once for all
 // callers that wait.
 type line struct {
-	c         *Client
+	server    *server
 	transport *http.Transport
 
 	mu      sync.Mutex
@@ -40,13 +40,13 @@ type dial struct {
 	err     *fault.Error
 }
 
-func newLine(c *Client, t *tls.Config) *line {
-	tr := transport(t)
+func newLine(s *server, t *tls.Config) *line {
+	tr := transport(t, s.patience)
 	tr.DisableKeepAlives = true // a session's connection is never shared
 	// HTTP/2 has no upgrade.
 	tr.Protocols = new(http.Protocols)
 	tr.Protocols.SetHTTP1(true)
-	return &line{c: c, transport: tr}
+	return &line{server: s, transport: tr}
 }
 
 // session is the open session; nil without an error means that the server gives
@@ -80,7 +80,7 @@ func (l *line) session(ctx context.Context) (*session, *fault.Error) {
 }
 
 func (l *line) connect(d *dial) {
-	ctx, cancel := context.WithTimeout(l.c.closing, dialTime)
+	ctx, cancel := context.WithTimeout(l.server.closing, l.server.patience.dial)
 	defer cancel()
 	s, err := l.open(ctx)
 	l.mu.Lock()
@@ -102,11 +102,11 @@ func (l *line) connect(d *dial) {
 func (l *line) open(ctx context.Context) (*session, *fault.Error) {
 	var conn net.Conn
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn = i.Conn }})
-	req, err := http.NewRequestWithContext(traced, http.MethodGet, l.c.url+"/v1/session", nil)
+	req, err := http.NewRequestWithContext(traced, http.MethodGet, l.server.url+"/v1/session", nil)
 	if err != nil {
 		return nil, fault.New(fault.Validation, "url", "the server's URL cannot be used")
 	}
-	req.Header.Set("Authorization", "Bearer "+l.c.key)
+	req.Header.Set("Authorization", "Bearer "+l.server.key)
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", frame.Protocol)
 	req.Header.Set("Accept", cborType)
@@ -120,7 +120,7 @@ func (l *line) open(ctx context.Context) (*session, *fault.Error) {
 		defer answer.Body.Close()
 		return nil, refusal(answer)
 	}
-	return newSession(conn, body, calls), nil
+	return newSession(conn, body, calls, l.server.patience.quiet), nil
 }
 
 // refusal is why there is no session; nil where plain HTTP shall be tried.

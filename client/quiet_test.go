@@ -18,7 +18,7 @@ import (
 func TestASilentServerIsAskedOnceAndThenGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		s := newSession(near, near, 10)
+		s := newSession(near, near, 10, quietTime)
 		began := time.Now()
 		asked := make(chan time.Duration, 10)
 		answers := 2 // pings that are answered before the silence

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"math/rand/v2"
-	"net"
 	"time"
 
 	"github.com/keyload/keyload/fault"
@@ -13,24 +12,30 @@ const (
 	idleConnections = 64
 	idleTime        = 90 * time.Second
 	dialTime        = 10 * time.Second
+	aliveTime       = 30 * time.Second
 	firstPause      = 10 * time.Millisecond
 	longestPause    = 2 * time.Second
 )
 
-var dialer = net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}
-
-// retry repeats a request while the error says that the same request may be
-// repeated.
+// retry repeats a request, on the server or on the next, while the error says that
+// the same request may be repeated.
 func (c *Client) retry(ctx context.Context, r request, resp any) error {
 	unknown := false // an earlier attempt may have happened
 	for n := 1; ; n++ {
-		err := c.once(ctx, r, resp)
+		s := c.current()
+		err := s.once(ctx, r, resp)
 		if err == nil {
 			return nil
 		}
 		f := fault.From(err)
 		unknown = unknown || f.Code == fault.UnknownWriteOutcome
-		if !mayRepeat(f) || n >= c.attempts || !c.pause(ctx, n, f) {
+		again := mayRepeat(f)
+		if ctx.Err() == nil && elsewhere(f) {
+			c.leave(s)
+			// What only a person can put right on one server is tried once on each.
+			again = again || n < len(c.servers)
+		}
+		if !again || n >= c.attempts*len(c.servers) || !c.pause(ctx, n, f) {
 			return final(ctx, err, r, unknown)
 		}
 	}
@@ -45,10 +50,14 @@ func mayRepeat(f *fault.Error) bool {
 	return f.Retry == fault.RetrySameID
 }
 
-// pause waits before the attempt after the n-th; false when ctx ends first, or
-// the client is closed.
+// pause waits before the attempt after the n-th: hardly where the next server is
+// there to be asked, longer with every time that all were. It is false when ctx ends
+// first, or the client is closed.
 func (c *Client) pause(ctx context.Context, n int, f *fault.Error) bool {
-	d := min(firstPause<<min(n-1, 16), longestPause)
+	d := firstPause
+	if n%len(c.servers) == 0 || !elsewhere(f) {
+		d = min(firstPause<<min((n-1)/len(c.servers), 16), longestPause)
+	}
 	d = d/2 + rand.N(d/2+1) // half of it at least, so that clients do not come back together
 	d = max(d, time.Duration(f.RetryAfterMillis)*time.Millisecond)
 	t := time.NewTimer(d)

@@ -11,12 +11,14 @@ import (
 // Connected is how many sessions of the client are open.
 func Connected(c *Client) int {
 	n := 0
-	for _, l := range c.lines {
-		l.mu.Lock()
-		if l.current != nil && l.current.usable() {
-			n++
+	for _, s := range c.servers {
+		for _, l := range s.lines {
+			l.mu.Lock()
+			if l.current != nil && l.current.usable() {
+				n++
+			}
+			l.mu.Unlock()
 		}
-		l.mu.Unlock()
 	}
 	return n
 }

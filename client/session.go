@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// quietTime is how long the connection may be silent before a ping, and
-	// after it before the server counts as gone.
 	quietTime = 20 * time.Second
 	// settleTime is what a command whose context ended gets to learn what became
 	// of it: a claimed message would else be held by nobody until its lease ends.
@@ -29,7 +27,9 @@ type session struct {
 	in   *frame.Reader
 	out  *frame.Writer
 	room chan struct{} // a slot per call in flight
-	done chan struct{} // closed when the session's goroutines have ended
+	// quiet is as in patience.
+	quiet time.Duration
+	done  chan struct{} // closed when the session's goroutines have ended
 
 	mu      sync.Mutex
 	calls   map[uint32]*pending
@@ -46,9 +46,9 @@ type pending struct {
 	body     *frame.Buffer
 }
 
-func newSession(conn net.Conn, body io.ReadWriteCloser, calls int) *session {
+func newSession(conn net.Conn, body io.ReadWriteCloser, calls int, quiet time.Duration) *session {
 	s := &session{
-		conn: conn, body: body, room: make(chan struct{}, calls), done: make(chan struct{}), calls: map[uint32]*pending{},
+		conn: conn, body: body, quiet: quiet, room: make(chan struct{}, calls), done: make(chan struct{}), calls: map[uint32]*pending{},
 	}
 	s.in = frame.NewReader(s, maxAnswer)
 	s.out = frame.NewWriter(conn, s.fail)
@@ -195,7 +195,7 @@ func (s *session) take(id uint32) *pending {
 // silence ends the session.
 func (s *session) Read(b []byte) (int, error) {
 	for asked := false; ; asked = true {
-		_ = s.conn.SetReadDeadline(time.Now().Add(quietTime))
+		_ = s.conn.SetReadDeadline(time.Now().Add(s.quiet))
 		n, err := s.body.Read(b)
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || asked {
 			return n, err

@@ -98,11 +98,7 @@ func (s *session) backups() (produce backup.Make, incarnation func() (string, er
 		return nil, nil, nil, &badUsage{text: "--as cannot be given here: a backup reaches everything"}
 	}
 	if s.Dir == "" {
-		url := s.URL
-		if url == "" {
-			url = defaultURL
-		}
-		c := client.New(url, s.APIKey)
+		c := client.New(s.servers(), s.APIKey)
 		received := s.steps()
 		produce = func(ctx context.Context, w io.Writer) (string, error) {
 			return c.Backup(ctx, &counted{w: w, report: received})

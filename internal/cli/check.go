@@ -48,7 +48,7 @@ func (c *checkCmd) Run(s *session) error {
 		return &badUsage{text: "name a directory or a server, not both"}
 	case url == "":
 		if dir = s.Dir; dir == "" {
-			url = s.URL
+			url = strings.Join(s.URL, ",")
 		}
 	}
 	switch {
@@ -81,7 +81,7 @@ func (c *checkCmd) Run(s *session) error {
 
 // remote checks a server.
 func (c *checkCmd) remote(s *session, url string) (*check.Report, error) {
-	s.Dir, s.URL = "", url
+	s.Dir, s.URL = "", []string{url}
 	d, closeClient, err := s.open()
 	if err != nil {
 		return nil, err

@@ -24,6 +24,8 @@ func example(operation string) string {
 		return `keyload events read orders-placed --after-position 100 --wait-millis 20s`
 	case "queues.receive":
 		return `keyload queues receive emails --max-messages 10 --lease-seconds 2m --wait-millis 20s`
+	case "queues.receive-across-lanes":
+		return `keyload queues receive-across-lanes --requests '[{"lane": {"queue": "urgent"}, "maxMessages": 8}, {"lane": {"queue": "emails"}}]'`
 	case "queues.complete":
 		return `keyload queues complete emails --items '{"token": "TOKEN", "action": "nack", "failure": "mail server is down"}'`
 	case "queues.process":

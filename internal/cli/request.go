@@ -64,8 +64,11 @@ func (r *reader) build(o *api.Operation, flags []flag, in given) (any, error) {
 // finish completes a request and checks it before anything is sent.
 func finish(o *api.Operation, request any, flags []flag) (any, error) {
 	api.ApplyNestedDefaults(request)
-	if c, ok := request.(api.CommandRequest); ok && o.Kind == api.Command && c.GetCommandID() == "" {
+	if c, ok := request.(api.CommandRequest); ok && o.Writes() && c.GetCommandID() == "" {
 		c.SetCommandID(api.NewCommandID())
+	}
+	if c, ok := request.(api.CompositeRequest); ok {
+		c.NameParts()
 	}
 	if found := api.Validate(request); len(found) > 0 {
 		return nil, &badUsage{text: violationText(found, flags)}

@@ -24,11 +24,11 @@ type Streams struct {
 
 // globals are the flags of every command.
 type globals struct {
-	URL    string `name:"url" env:"KEYLOAD_URL" placeholder:"URL" help:"server to talk to; http://127.0.0.1:7600 when neither this nor --dir is given"`
-	APIKey string `name:"api-key" env:"KEYLOAD_API_KEY" placeholder:"KEY" help:"who you are, to the server; better kept in the environment than typed"`
-	Dir    string `name:"dir" type:"path" placeholder:"DIR" help:"work on the store in this directory, without a server"`
-	As     string `name:"as" placeholder:"TENANT/PRINCIPAL" help:"with --dir: act as this principal instead of as root"`
-	JSON   bool   `name:"json" help:"write the exact answer as one line of JSON"`
+	URL    []string `name:"url" env:"KEYLOAD_URL" sep:"," placeholder:"URL" help:"server to talk to, or the nodes of a cluster, parted by commas or each with its own --url; http://127.0.0.1:7600 when neither this nor --dir is given"`
+	APIKey string   `name:"api-key" env:"KEYLOAD_API_KEY" placeholder:"KEY" help:"who you are, to the server; better kept in the environment than typed"`
+	Dir    string   `name:"dir" type:"path" placeholder:"DIR" help:"work on the store in this directory, without a server"`
+	As     string   `name:"as" placeholder:"TENANT/PRINCIPAL" help:"with --dir: act as this principal instead of as root"`
+	JSON   bool     `name:"json" help:"write the exact answer as one line of JSON"`
 }
 
 // program is the command line. The operations' commands are added beside it.

@@ -12,6 +12,14 @@ import (
 // defaultURL is where a server listens that was told nothing else.
 const defaultURL = "http://127.0.0.1:7600"
 
+// servers is the list of URLs that a client takes.
+func (s *session) servers() string {
+	if len(s.URL) == 0 {
+		return defaultURL
+	}
+	return strings.Join(s.URL, ",")
+}
+
 // open connects to the server, or opens the store of --dir. The caller closes
 // it with the returned function.
 func (s *session) open() (api.Doer, func() error, error) {
@@ -19,11 +27,7 @@ func (s *session) open() (api.Doer, func() error, error) {
 		if s.As != "" {
 			return nil, nil, &badUsage{text: "--as is for --dir; a server knows you by your key"}
 		}
-		url := s.URL
-		if url == "" {
-			url = defaultURL
-		}
-		c := client.New(url, s.APIKey)
+		c := client.New(s.servers(), s.APIKey)
 		return c, c.Close, nil
 	}
 	tenant, principal, ok := strings.Cut(s.As, "/")

@@ -58,25 +58,29 @@ func work(ctx context.Context, o ChildOptions, w *lineWriter) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	run := identity{o.Seed, o.Started}
-	if err := setUp(ctx, db, run, input); err != nil {
+	if err := do(ctx, db, identity{o.Seed, o.Started}, input, o.Workers, w); err != nil {
 		return err
 	}
-	left, err := look(ctx, db)
+	<-ctx.Done() // the parent decides when
+	return nil
+}
+
+// do is the whole job, on any store.
+func do(ctx context.Context, d api.Doer, run identity, input []delivery, workers int, w *lineWriter) error {
+	if err := setUp(ctx, d, run, input); err != nil {
+		return err
+	}
+	left, err := look(ctx, d)
 	if err != nil {
 		return err
 	}
 	if err := w.write(line{Kind: lineOpened, Windows: left}); err != nil {
 		return err
 	}
-	if err := feedAndDrain(ctx, db, run, input, o.Workers, w); err != nil {
+	if err := feedAndDrain(ctx, d, run, input, workers, w); err != nil {
 		return err
 	}
-	if err := w.write(line{Kind: lineDone}); err != nil {
-		return err
-	}
-	<-ctx.Done() // the parent decides when
-	return nil
+	return w.write(line{Kind: lineDone})
 }
 
 // feedAndDrain feeds everything while the workers of all places are at it, and

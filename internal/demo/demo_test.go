@@ -2,9 +2,8 @@ package demo
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,30 +11,6 @@ import (
 
 	"github.com/keyload/keyload/fault"
 )
-
-// TestMain lets the test binary be the child, so that the tests kill real
-// processes.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == childCommand {
-		os.Exit(childMain(os.Args[2:]))
-	}
-	os.Exit(m.Run())
-}
-
-func childMain(args []string) int {
-	var o ChildOptions
-	flags := flag.NewFlagSet(childCommand, flag.ExitOnError)
-	flags.StringVar(&o.Dir, "dir", "", "")
-	flags.Uint64Var(&o.Seed, "seed", 0, "")
-	flags.Int64Var(&o.Started, "started", 0, "")
-	flags.IntVar(&o.Workers, "workers", 0, "")
-	flags.BoolVar(&o.Read, "read", false, "")
-	flags.Parse(args)
-	if RunChild(context.Background(), o, os.Stdin, os.Stdout) != nil {
-		return 1
-	}
-	return 0
-}
 
 // runDemo runs the demo with --json and returns its last line.
 func runDemo(t *testing.T, o Options) (Summary, string) {
@@ -91,6 +66,22 @@ func TestThreeKillsLoseNothingAndRepeatNothing(t *testing.T) {
 	for _, during := range []phase{feeding, processing} {
 		if !strings.Contains(progress, "while "+string(during)) {
 			t.Errorf("no kill came while %s:\n%s", during, progress)
+		}
+	}
+}
+
+func TestLeadersThatAreKilledLoseNothingAndRepeatNothing(t *testing.T) {
+	s, progress := runDemo(t, Options{Cluster: true, Kills: 3, Workers: 4})
+	t.Logf("%s%+v", progress, s)
+	if s.Lost+s.RepeatedEffects+s.Wrong+s.CheckFindings != 0 || s.Kills != 3 || s.Nodes != nodeCount || s.DigestsEqual == nil || !*s.DigestsEqual {
+		t.Errorf("%+v", s)
+	}
+	if s.Events != 329 || s.Messages != 78 || s.Effects != 78 || s.Groups["audit"].Effects != 329 || s.Groups["reviews"].Effects != 41 {
+		t.Errorf("not everything is there: %+v", s)
+	}
+	for kill := range 3 {
+		if !strings.Contains(progress, fmt.Sprintf("kill %d: node ", kill+1)) {
+			t.Errorf("kill %d is not told:\n%s", kill+1, progress)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func doneStore(t *testing.T) (dir string, input []delivery) {
 
 func readFound(t *testing.T, dir string) *found {
 	t.Helper()
-	f, err := read(t.Context(), dir)
+	f, err := readStore(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

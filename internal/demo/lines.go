@@ -36,9 +36,15 @@ type line struct {
 type lineWriter struct {
 	mu sync.Mutex
 	w  io.Writer
+	// hold, if set, is called before a line is written and may keep who writes it
+	// waiting.
+	hold func(line)
 }
 
 func (l *lineWriter) write(x line) error {
+	if l.hold != nil {
+		l.hold(x)
+	}
 	b, err := json.Marshal(x)
 	if err != nil {
 		return err

@@ -43,15 +43,15 @@ func startChild(ctx context.Context, args ...string) (*process, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the process that owns the store: %w", err)
 	}
-	go p.read(stdout)
+	go readLines(stdout, p.lines)
 	return p, nil
 }
 
-// read passes the lines on until the pipe ends. A line that a kill cut short is
+// readLines passes lines on until the pipe ends. A line that a kill cut short is
 // no line.
-func (p *process) read(stdout io.Reader) {
-	defer close(p.lines)
-	for r := bufio.NewReader(stdout); ; {
+func readLines(from io.Reader, to chan<- line) {
+	defer close(to)
+	for r := bufio.NewReader(from); ; {
 		b, err := r.ReadBytes('\n')
 		if err != nil {
 			return
@@ -60,7 +60,7 @@ func (p *process) read(stdout io.Reader) {
 		if err := json.Unmarshal(b, &l); err != nil {
 			l = line{Kind: lineFailed, Text: "the child wrote a line that is none: " + err.Error()}
 		}
-		p.lines <- l
+		to <- l
 	}
 }
 

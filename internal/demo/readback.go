@@ -61,7 +61,7 @@ type foundGroup struct {
 
 // readBack reads everything, checks the store, and tells the parent.
 func readBack(ctx context.Context, dir string, w *lineWriter) error {
-	f, err := read(ctx, dir)
+	f, err := readStore(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func readBack(ctx context.Context, dir string, w *lineWriter) error {
 	return w.write(line{Kind: lineFound, Found: f})
 }
 
-func read(ctx context.Context, dir string) (f *found, err error) {
+func readStore(ctx context.Context, dir string) (f *found, err error) {
 	input, err := readInput()
 	if err != nil {
 		return nil, err
@@ -86,7 +86,12 @@ func read(ctx context.Context, dir string) (f *found, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	calls := client.CallsOf(db)
+	return read(ctx, db, input)
+}
+
+// read reads everything that the input can have led to.
+func read(ctx context.Context, d api.Doer, input []delivery) (f *found, err error) {
+	calls := client.CallsOf(d)
 	f = &found{History: map[string][]foundEvent{}, Groups: map[string]foundGroup{}}
 	for _, c := range []struct {
 		collection string
@@ -115,7 +120,7 @@ func read(ctx context.Context, dir string) (f *found, err error) {
 		return nil, err
 	}
 	for i := range groups {
-		if f.Groups[groups[i].name], err = readGroup(ctx, calls, db, &groups[i]); err != nil {
+		if f.Groups[groups[i].name], err = readGroup(ctx, calls, d, &groups[i]); err != nil {
 			return nil, err
 		}
 	}

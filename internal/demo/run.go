@@ -15,6 +15,7 @@ import (
 
 // Options are the command line of the demo.
 type Options struct {
+	Cluster bool    `help:"do it on three nodes on this machine, and kill the node that leads the busy shard"`
 	Kills   int     `placeholder:"N" default:"3" help:"how often to kill the process that owns the store, 0 to 20 (default 3)"`
 	Workers int     `placeholder:"N" default:"8" help:"competing workers of the queue and of each group, 1 to 16 (default 8)"`
 	Seed    *uint64 `placeholder:"S" help:"repeat the kills and failures of a run that printed this seed"`
@@ -68,7 +69,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		identity: identity{seed, started.UnixMilli()}, options: o, dir: dir, input: input, show: show,
 		finished: map[string]bool{}, maxRuns: map[string]int64{}, summary: Summary{Seed: seed, Workers: o.Workers},
 	}
-	f, err := r.lives(ctx)
+	lives := r.lives
+	if o.Cluster {
+		lives = r.nodes
+	}
+	f, err := lives(ctx)
 	show.close()
 	if err != nil {
 		return err

@@ -15,22 +15,24 @@ import (
 
 // Summary is the result of a run, the last line of Out with JSON.
 type Summary struct {
-	Deliveries       int                     `json:"deliveries"`       // of the input
-	Events           int                     `json:"events"`           // on streams of repositories
-	Published        int                     `json:"published"`        // on the topic
-	Messages         int                     `json:"messages"`         // finished
-	Effects          int                     `json:"effects"`          // events appended by handlers
-	Lost             int                     `json:"lost"`             // anything expected and not there
-	RepeatedEffects  int                     `json:"repeatedEffects"`  // anything there more than once, of a batch or of a handler
-	Wrong            int                     `json:"wrong"`            // anything with other content or in another place
-	Kills            int                     `json:"kills"`            // of the process that owned the store
-	KillsInGaps      int                     `json:"killsInGaps"`      // those that left a group with a gap run
-	CheckFindings    int                     `json:"checkFindings"`    // broken invariants of the store
-	Retries          int64                   `json:"retries"`          // attempts that handlers gave back, of the queue and of all groups
-	LeaseLosses      int64                   `json:"leaseLosses"`      // leases that ran out
-	Renewals         int64                   `json:"renewals"`         // leases that handlers prolonged
-	LateRefused      int64                   `json:"lateRefused"`      // workers that came back after their lease and changed nothing
-	ReplayedReceipts int64                   `json:"replayedReceipts"` // repeated batches that a receipt answered
+	Deliveries       int                     `json:"deliveries"`             // of the input
+	Events           int                     `json:"events"`                 // on streams of repositories
+	Published        int                     `json:"published"`              // on the topic
+	Messages         int                     `json:"messages"`               // finished
+	Effects          int                     `json:"effects"`                // events appended by handlers
+	Lost             int                     `json:"lost"`                   // anything expected and not there
+	RepeatedEffects  int                     `json:"repeatedEffects"`        // anything there more than once, of a batch or of a handler
+	Wrong            int                     `json:"wrong"`                  // anything with other content or in another place
+	Kills            int                     `json:"kills"`                  // of the process that owned the store
+	KillsInGaps      int                     `json:"killsInGaps"`            // those that left a group with a gap run
+	CheckFindings    int                     `json:"checkFindings"`          // broken invariants of the store, of every node's copy
+	Nodes            int                     `json:"nodes,omitzero"`         // of the cluster
+	DigestsEqual     *bool                   `json:"digestsEqual,omitempty"` // of the nodes' states, with a cluster
+	Retries          int64                   `json:"retries"`                // attempts that handlers gave back, of the queue and of all groups
+	LeaseLosses      int64                   `json:"leaseLosses"`            // leases that ran out
+	Renewals         int64                   `json:"renewals"`               // leases that handlers prolonged
+	LateRefused      int64                   `json:"lateRefused"`            // workers that came back after their lease and changed nothing
+	ReplayedReceipts int64                   `json:"replayedReceipts"`       // repeated batches that a receipt answered
 	Groups           map[string]GroupSummary `json:"groups"`
 	Seed             uint64                  `json:"seed"`
 	Workers          int                     `json:"workers"`
@@ -52,7 +54,8 @@ type GroupSummary struct {
 
 // proved says that the run showed what it promises.
 func (s *Summary) proved(kills int) bool {
-	return s.Lost == 0 && s.RepeatedEffects == 0 && s.Wrong == 0 && s.CheckFindings == 0 && s.Kills == kills
+	return s.Lost == 0 && s.RepeatedEffects == 0 && s.Wrong == 0 && s.CheckFindings == 0 && s.Kills == kills &&
+		(s.DigestsEqual == nil || *s.DigestsEqual)
 }
 
 // conclude fills in the summary.
@@ -109,7 +112,11 @@ func (r *run) render(v *verdict) string {
 		w.SetStyle(table.StyleDefault)
 	}
 	w.Style().Format.Header = text.FormatDefault
-	w.AppendHeader(table.Row{"from the input, read back by a fresh process", "expected", "found", "lost", "repeated", "wrong"})
+	readBack := "from the input, read back by a fresh process"
+	if s.Nodes > 0 {
+		readBack = "from the input, read back from the cluster"
+	}
+	w.AppendHeader(table.Row{readBack, "expected", "found", "lost", "repeated", "wrong"})
 	var columns []table.ColumnConfig
 	for n := 2; n <= 6; n++ {
 		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
@@ -128,6 +135,9 @@ func (r *run) render(v *verdict) string {
 		g := s.Groups[groups[i].name]
 		fmt.Fprintf(&b, "group %s: checkpoint %d of %d, %s left, up to %d on the way\n", groups[i].name, g.Checkpoint, g.Tail, many(g.GapRuns, "gap"), g.MaxGapRuns)
 	}
+	if s.DigestsEqual != nil {
+		fmt.Fprintf(&b, "%s, of which the leader of the busy shard was killed each time; the same state on all of them: %v\n", many(int64(s.Nodes), "node"), *s.DigestsEqual)
+	}
 	for _, p := range s.Problems {
 		fmt.Fprintf(&b, "  %s\n", p)
 	}
@@ -136,7 +146,9 @@ func (r *run) render(v *verdict) string {
 	} else {
 		fmt.Fprintf(&b, "\nNOT as it must be: %d lost, %d repeated, %d wrong. Repeat it with --seed %d.\n", s.Lost, s.RepeatedEffects, s.Wrong, s.Seed)
 	}
-	if s.Dir != "" {
+	if s.Dir != "" && s.Nodes > 0 {
+		fmt.Fprintf(&b, "\nThe cluster is in %s. Go on with it:\n  %s\n", s.Dir, r.options.Suggest("cluster", "dev", "--dir", s.Dir))
+	} else if s.Dir != "" {
 		look := r.options.Suggest
 		fmt.Fprintf(&b, "\nThe store is in %s. Look at it, for example:\n  %s\n  %s\n  %s\n", s.Dir,
 			look("documents", "list", repositories, "--dir", s.Dir), look("queues", "status", queue, "--dir", s.Dir),

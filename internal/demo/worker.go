@@ -65,6 +65,8 @@ func (p *pool) work(ctx, receiving context.Context) error {
 		switch {
 		case receiving.Err() != nil:
 			return nil
+		case gone(err):
+			continue // its answer was lost, and asked for again when the leases had run out
 		case err != nil:
 			return fmt.Errorf("receive: %w", err)
 		}

@@ -69,6 +69,10 @@ type call struct {
 // do carries the call out where its shard is led. While a leadership moves it may
 // come to one node after another, each of which certainly did nothing before the next.
 func (c *call) do(ctx context.Context) (any, error) {
+	if c.h.Parts != nil {
+		c.req = c.asked
+		return composition{c}.run(ctx)
+	}
 	for deadline := time.Now().Add(leaderWait); ; {
 		resp, err := c.once(ctx)
 		if err == nil || c.cluster == nil || c.given || !untouched(err) || time.Now().After(deadline) {

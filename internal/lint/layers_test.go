@@ -75,8 +75,8 @@ var layers = []layer{
 	{path: "internal/node", root: "composition root of the server"},
 	{path: "internal/webhooks"},
 	{path: "internal/bench"},
-	{path: "internal/demo"},
 	{path: "internal/cluster/dev"},
+	{path: "internal/demo"},
 	{path: "internal/cli", root: "composition root of the program"},
 	{path: "cmd/keyload"},
 	// Examples show what a user can do.
@@ -88,6 +88,8 @@ var layers = []layer{
 	{path: "internal/sim/disk"},
 	{path: "internal/sim/course"},
 	{path: "internal/sim/work"},
+	{path: "internal/sim/history"},
+	{path: "internal/sim/cluster"},
 	{path: "internal/sim/kill"},
 	{path: "internal/sim/load"},
 	{path: "internal/sim"},

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -86,7 +87,31 @@ type Query[Req, Resp any] struct {
 	Wait *Wait[Req, Resp]
 }
 
-// Handler is a Command or Query with its types erased. Requests and responses
+// Composite is the behaviour of an operation that is carried out as several
+// commands, each through the door as if its caller had sent it alone. It has no
+// place in the log.
+type Composite[Req, Resp any] struct {
+	// Parts lists the commands in their order: complete and valid when the request is.
+	Parts func(*Req) []Part
+	// Join makes the response of what became of them, in the same order.
+	Join func(*Req, []PartOutcome) *Resp
+}
+
+// Part is one command of a composite operation.
+type Part struct {
+	Op  *api.Operation
+	Req api.CommandRequest
+}
+
+// PartOutcome is what became of a part: Response when it is committed, Err when it
+// is rejected or unknown.
+type PartOutcome struct {
+	Status   api.PartStatus
+	Response any
+	Err      *fault.Error
+}
+
+// Handler is a Command, Query or Composite with its types erased. Requests and responses
 // are pointers to the descriptor's types.
 type Handler struct {
 	Op        *api.Operation
@@ -98,6 +123,8 @@ type Handler struct {
 	Transient func(any) bool
 	Finish    func(d *Door, req, resp any) error
 	Run       func(*View, any) (any, error)
+	Parts     func(req any) []Part
+	Join      func(req any, outcomes []PartOutcome) any
 	Urgent    bool
 
 	WaitMillis  func(any) int64
@@ -112,6 +139,11 @@ type Handler struct {
 // NewRequest and NewResponse make empty values of the operation's types.
 func (h *Handler) NewRequest() any  { return reflect.New(h.Op.Request).Interface() }
 func (h *Handler) NewResponse() any { return reflect.New(h.Op.Response).Interface() }
+
+// Receipt is the head of a command's response.
+func (h *Handler) Receipt(resp any) api.Receipt {
+	return reflect.ValueOf(resp).Elem().FieldByIndex(h.receipt).Interface().(api.Receipt)
+}
 
 // SetReceipt fills the head of a command's response.
 func (h *Handler) SetReceipt(resp any, r api.Receipt) {
@@ -164,6 +196,18 @@ func Ask[Req, Resp any](o api.Op[Req, Resp], q Query[Req, Resp]) Handler {
 	}
 	setWait(&h, q.Wait)
 	return h
+}
+
+// Compose makes the handler of a composite operation.
+func Compose[Req, Resp any](o api.Op[Req, Resp], c Composite[Req, Resp]) Handler {
+	if o.Kind != api.Composite || c.Parts == nil || c.Join == nil {
+		panic("op: " + o.Name + " is not a composite with behaviour")
+	}
+	return Handler{
+		Op:    o.Operation,
+		Parts: func(req any) []Part { return c.Parts(req.(*Req)) },
+		Join:  func(req any, outcomes []PartOutcome) any { return c.Join(req.(*Req), outcomes) },
+	}
 }
 
 // erase keeps a nil pointer nil inside the interface.

@@ -52,16 +52,24 @@ func (b *bed) newCall(name string, w *words, body string) (*call, *fault.Error) 
 		c.who.ID = b.identity(w)
 		r.SetCommandID(uuid.UUID(c.who.ID).String())
 	}
+	if r, ok := c.req.(api.CompositeRequest); ok {
+		r.NameParts()
+	}
 	if v := api.Validate(c.req); len(v) > 0 {
 		return nil, api.ValidationError(v)
 	}
+	b.place(c)
+	return c, nil
+}
+
+// place finds the shard and the partition of a call.
+func (b *bed) place(c *call) {
 	c.scope = op.Scope{Now: b.now, Incarnation: incarnation, Registry: b.registry, Space: table.Space{Shard: system.CatalogShard}}
-	if r, ok := c.req.(api.PartitionRequest); ok && h.Op.Scope == api.PartitionScope {
+	if r, ok := c.req.(api.PartitionRequest); ok && c.h.Op.Scope == api.PartitionScope {
 		c.scope.Partition = r.TargetPartition()
 		c.scope.Space = table.Space{Shard: dataShard, Partition: partitions.Hash(c.scope.Partition)}
 		c.who.Partition, c.who.Hash = c.scope.Partition, c.scope.Space.Partition
 	}
-	return c, nil
 }
 
 // view is the call as a query over the present state. Queries are authorized
@@ -114,11 +122,49 @@ func (b *bed) apply(name string, w *words, body string) string {
 	if f != nil {
 		return b.refusal(f, "at the door")
 	}
+	if c.h.Parts != nil {
+		return b.answer(b.compose(c))
+	}
+	resp, f, note := b.send(c)
+	if f != nil {
+		return b.refusal(f, note)
+	}
+	if note != "" {
+		note = "\n(" + note + ")"
+	}
+	return b.answer(resp) + note
+}
+
+// compose sends the parts of a composite one after the other. Later commands name
+// the n-th part of "id x" with "id x.n".
+func (b *bed) compose(c *call) any {
+	parts := c.h.Parts(c.req)
+	outcomes := make([]op.PartOutcome, len(parts))
+	for i, p := range parts {
+		id := uuid.MustParse(p.Req.GetCommandID())
+		name := fmt.Sprintf("%s.%d", strings.TrimPrefix(b.idText[uuid.UUID(c.who.ID).String()], "id:"), i+1)
+		b.ids[name], b.idText[id.String()] = id, "id:"+name
+		h, _ := b.registry.Handler(p.Op.Name)
+		part := &call{h: h, req: p.Req, who: c.who, door: c.door}
+		part.who.ID = id
+		b.place(part)
+		resp, f, _ := b.send(part)
+		outcomes[i] = op.PartOutcome{Status: api.PartCommitted, Response: resp}
+		if f != nil {
+			outcomes[i] = op.PartOutcome{Status: api.PartRejected, Err: f}
+		}
+	}
+	return c.h.Join(c.req, outcomes)
+}
+
+// send is the way of one command through the door and the log. The note says where
+// an answer came from, if not from evaluation.
+func (b *bed) send(c *call) (resp any, f *fault.Error, note string) {
 	fingerprint, encoded, err := wire.Fingerprint(c.h.Op.Number, c.req)
 	b.must(err)
 	if c.h.Prepare != nil {
 		if _, err := c.h.Prepare(&c.door, c.req); err != nil {
-			return b.refusal(b.rejection(err), "at the door")
+			return nil, b.rejection(err), "at the door"
 		}
 		encoded, err = wire.EncodeLog(c.req)
 		b.must(err)
@@ -135,12 +181,11 @@ func (b *bed) apply(name string, w *words, body string) string {
 		b.must(err)
 	}
 	if resp, err := b.cheap(c, &cmd); err != nil {
-		return b.refusal(b.rejection(err), "without the log")
+		return nil, b.rejection(err), "without the log"
 	} else if resp != nil {
-		return b.answer(resp) + "\n(without the log)"
+		return resp, nil, "without the log"
 	}
 	out := b.entry(c.scope.Space.Shard, cmd)
-	note := ""
 	if out.Replayed {
 		note = "from the receipt"
 	}
@@ -151,15 +196,12 @@ func (b *bed) apply(name string, w *words, body string) string {
 		b.propagate()
 	}
 	if out.Err != nil {
-		return b.refusal(out.Err, note)
+		return nil, out.Err, note
 	}
 	if c.h.Finish != nil {
 		b.must(c.h.Finish(&c.door, c.req, out.Response))
 	}
-	if note != "" {
-		note = "\n(" + note + ")"
-	}
-	return b.answer(out.Response) + note
+	return out.Response, nil, note
 }
 
 // cheap is the certain answer from a snapshot, if the operation has one.

@@ -24,7 +24,8 @@ import (
 //	                              other fields of resources.configure
 //	principal <name> <role ...>   makes a principal of tenant "default"
 //	commit                        commands.commit; the body is its mutations
-//	apply <operation>             any command; the body is its request in JSON
+//	apply <operation>             any command; the body is its request in JSON. A
+//	                              composite's parts have ids "x.1", "x.2" after its "x"
 //	query <operation>             any query, likewise
 //	announce                      what a node says of itself when it starts; the body
 //	                              is its members.join in JSON

@@ -28,6 +28,7 @@ type child struct {
 	program string
 	args    []string
 	out     *terminal
+	running func(node uint64, url string, process int) // may be nil
 
 	mu    sync.Mutex
 	url   string        // of the first start on
@@ -151,6 +152,9 @@ func (c *child) read(output io.Reader, pid int) {
 		again := c.url != ""
 		c.url, c.pid = told.URL, pid
 		c.mu.Unlock()
+		if c.running != nil {
+			c.running(c.node, told.URL, pid)
+		}
 		if again {
 			c.out.say("node %d runs again as process %d at %s", c.node, pid, told.URL)
 			continue

@@ -32,6 +32,8 @@ type Options struct {
 	// Invite puts a node, that other nodes reach at an address, into the list of
 	// members of the cluster that answers at url. The same again changes nothing.
 	Invite func(ctx context.Context, url, key string, node uint64, address string) error
+	// Running is told of every node that serves, again after each start; nil: nobody is.
+	Running func(node uint64, url string, process int)
 	// Suggest writes a command line of the program as it would be typed.
 	Suggest func(args ...string) string
 	// JSON writes one line for programs instead of sentences.
@@ -102,8 +104,10 @@ func (r *running) run(ctx context.Context) error {
 	defer cancel()
 	r.ended = make(chan error, len(r.plan.Nodes))
 	for _, m := range r.plan.Nodes {
-		r.children = append(r.children, newChild(m.Node, r.out, r.o.Program, "serve", "--dir", r.plan.nodeDir(m.Node),
-			"--listen", m.Listen, "--json", "--with-input", "--log-level", r.o.LogLevel))
+		c := newChild(m.Node, r.out, r.o.Program, "serve", "--dir", r.plan.nodeDir(m.Node),
+			"--listen", m.Listen, "--json", "--with-input", "--log-level", r.o.LogLevel)
+		c.running = r.o.Running
+		r.children = append(r.children, c)
 	}
 	if err := r.start(ctx); err != nil {
 		return orEnd(ctx, err)

@@ -96,7 +96,7 @@ func toFault(err error, o *api.Operation, req any) *fault.Error {
 	case f != nil:
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f = fault.New(fault.Cancelled, "cancelled", "the caller went away")
-	case o != nil && o.Kind == api.Command:
+	case o != nil && o.Writes():
 		f = fault.New(fault.UnknownWriteOutcome, "internal", "the server failed; the write may have happened")
 	default:
 		f = fault.New(fault.RecoveryRequired, "internal", "the server failed; its log says why")

@@ -16,6 +16,9 @@ func Resource() op.Resource {
 				Cheap: cheapReceive, Apply: applyReceive, Keep: keepReceive, Recall: recallReceive,
 				Transient: transientReceive, Finish: finishReceive, Wait: waitReceive(),
 			}),
+			op.Compose(api.QueuesReceiveAcrossLanes, op.Composite[api.QueuesReceiveAcrossLanesRequest, api.QueuesReceiveAcrossLanesResponse]{
+				Parts: acrossParts, Join: joinAcross,
+			}),
 			op.Handle(api.QueuesComplete, op.Command[api.QueuesCompleteRequest, api.QueuesCompleteResponse]{
 				Prepare: prepareComplete, Apply: applyComplete, Keep: keepComplete, Recall: recallComplete,
 				Finish: finishComplete, Urgent: true,

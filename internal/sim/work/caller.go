@@ -21,6 +21,9 @@ type Options struct {
 	Life    string // names what is made in this life
 	// Actions each caller takes; 0 is for as long as the store lives.
 	Actions int
+	// Repeats says that what callers call repeats by itself what was not answered. So
+	// an answer that lasts as long as a lease may come too late.
+	Repeats bool
 }
 
 // Run lets the callers work until they are done, the store ends, or ctx does.
@@ -28,7 +31,7 @@ func Run(ctx context.Context, d api.Doer, journal Journal, o Options) {
 	var wg sync.WaitGroup
 	for n := range o.Callers {
 		c := &caller{
-			ctx: ctx, Calls: client.CallsOf(d), doer: d, journal: journal, number: n, life: o.Life,
+			ctx: ctx, Calls: client.CallsOf(d), doer: d, journal: journal, number: n, life: o.Life, repeats: o.Repeats,
 			rng: rand.New(rand.NewPCG(o.Seed, uint64(n))),
 		}
 		wg.Go(func() {
@@ -52,6 +55,7 @@ type caller struct {
 	journal Journal
 	number  int
 	life    string
+	repeats bool
 	rng     *rand.Rand
 	named   int
 	stopped bool
@@ -157,6 +161,7 @@ func send[Req, Resp any](c *caller, o api.Op[Req, Resp], req *Req, refusals ...f
 	case err == nil:
 		return resp
 	case c.code == fault.DispatchPaused || c.code == fault.ResourceExhausted || slices.Contains(refusals, c.code):
+	case c.repeats && lasting(o.Name) && slices.Contains(leaseRefusals, c.code):
 	default:
 		c.journal(Line{Wrong: fmt.Sprintf("%s of caller %d was refused: %v", o.Name, c.number, err)})
 	}

@@ -63,9 +63,15 @@ func (b *Book) repeat(ctx context.Context, d api.Doer, e *entry) {
 // leased says that an answer is one of those that last as long as a lease, and is
 // refused because that has ended.
 func leased(e *entry, a *Answer) bool {
-	switch e.call.Operation {
+	return lasting(e.call.Operation) &&
+		slices.Contains([]fault.Code{fault.LeaseExpired, fault.StaleLease, fault.TokenInvalidated, fault.NotFound}, fault.Code(a.Code))
+}
+
+// lasting says that answers of an operation last as long as a lease.
+func lasting(operation string) bool {
+	switch operation {
 	case api.QueuesReceive.Name, api.QueuesComplete.Name, api.SubscriptionsReceive.Name, api.SubscriptionsComplete.Name:
-		return slices.Contains([]fault.Code{fault.LeaseExpired, fault.StaleLease, fault.TokenInvalidated, fault.NotFound}, fault.Code(a.Code))
+		return true
 	}
 	return false
 }

@@ -92,10 +92,10 @@ func operation(o *api.Operation, request, response *Schema) object {
 		"requestBody": object{"required": true, "content": bodies(request)},
 		"responses":   responses(response),
 		"x-keyload": object{
-			"number": o.Number, "command": o.Kind == api.Command, "destructive": o.Destructive, "capability": o.Capability,
+			"number": o.Number, "command": o.Kind == api.Command, "composite": o.Kind == api.Composite, "destructive": o.Destructive, "capability": o.Capability,
 		},
 	}
-	if o.Kind == api.Command {
+	if o.Writes() {
 		out["parameters"] = []object{{
 			"name": "Idempotency-Key", "in": "header", "required": false,
 			"description": "The command id, where the body has none. If both are given they must be equal.",

@@ -74,7 +74,7 @@ func Page(ops []*api.Operation, version string) ([]byte, error) {
 		}
 		in := &data.Areas[len(data.Areas)-1]
 		in.Operations = append(in.Operations, operationRows{
-			Operation: o, Command: o.Kind == api.Command,
+			Operation: o, Command: o.Writes(),
 			RequestRows: s.rows(bare(request.Ref)), ResponseRows: s.rows(bare(response.Ref)),
 		})
 	}
