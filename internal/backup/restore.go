@@ -51,7 +51,8 @@ type Open func(ctx context.Context) (io.ReadCloser, error)
 // Errors are *fault.Error: those of Verify; Conflict (reasons store_exists,
 // directory_not_empty, store_in_use), Validation (reason directory_unusable),
 // ResourceExhausted (reason no_room), RecoveryRequired when the disk fails. After
-// an error nothing is left, or what the next restore removes.
+// an error nothing is left, or what the next restore removes; only after the reason
+// restore_unconfirmed the store may be there, and is whole if it opens.
 func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Restored, error) {
 	if err := kv.Restorable(dir, o.Files); err != nil {
 		return nil, beginFault(dir, err)
@@ -75,7 +76,7 @@ func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Res
 		err = r.Publish()
 	}
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, kv.ErrUnconfirmed) {
 			return nil, ended(cause)
 		}
 		return nil, restoreFault(dir, err)
@@ -190,6 +191,9 @@ func restoreFault(dir string, err error) error {
 	switch {
 	case fault.From(err) != nil:
 		return fault.From(err)
+	case errors.Is(err, kv.ErrUnconfirmed):
+		return fault.New(fault.RecoveryRequired, "restore_unconfirmed",
+			"all of the restore was done, but the disk did not confirm its last step: %v. Look at the disk, then open %s: if it opens, it is the whole restored store and nothing is to be repeated; if a restore into it was not finished, repeat the restore", err, dir)
 	case errors.Is(err, kv.ErrNotEmpty):
 		return fault.New(fault.Conflict, "directory_not_empty", "%s is not empty; a backup is restored into a missing or empty directory. Nothing was changed", dir)
 	case errors.Is(err, kv.ErrLocked):

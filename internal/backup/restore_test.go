@@ -213,3 +213,33 @@ func TestARestoreOntoADiskThatFailsLeavesNothingThatOpensAndCanBeRepeated(t *tes
 		must(t, err)
 	}
 }
+
+// stuckLock is a disk that cannot give a lock back.
+type stuckLock struct{ vfs.FS }
+
+type stuck struct{ io.Closer }
+
+func (d stuckLock) Lock(name string) (io.Closer, error) {
+	held, err := d.FS.Lock(name)
+	return stuck{held}, err
+}
+
+func (s stuck) Close() error { return errors.Join(s.Closer.Close(), errBroken) }
+
+// Who reads that a restore failed repeats it: that it is there is never told as a
+// failure, nor as an end that somebody wished.
+func TestARestoreThatIsThereAndNotConfirmedIsNotToldAsAFailedOne(t *testing.T) {
+	content, _ := small(t)
+	mem := vfs.NewMem()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	disk := errorfs.Wrap(stuckLock{mem}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpRemove && op.Path == "to/RESTORING" {
+			cancel()
+		}
+		return nil
+	}))
+	_, err := backup.Restore(ctx, from(content), "to", backup.RestoreOptions{Files: kv.Options{FS: disk}, Check: sound})
+	wants(t, "a lock that cannot be given back", err, fault.RecoveryRequired, "restore_unconfirmed")
+	must(t, restored(t, mem, "to").Close())
+}

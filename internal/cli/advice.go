@@ -225,6 +225,8 @@ func stepOfBackup(reason string) string {
 		return "use the key of an administrator"
 	case "directory_unusable":
 		return "make the directory above it, or give another one"
+	case "restore_unconfirmed":
+		return "see that the disk is well, then what is there: keyload check DIR"
 	case "restore_unfinished":
 		return "restore into it again (keyload restore FROM DIR), or remove the directory"
 	}
