@@ -119,7 +119,7 @@ func (p *past) restore(later time.Duration) engine.Restored {
 	p.clock.Add(later.Milliseconds())
 	store, err := kv.Open("store", kv.Options{FS: copied})
 	must(p.t, err)
-	r, err := engine.Restore(store, engine.RestoreOptions{Now: p.clock.Load()})
+	r, err := engine.Restore(p.t.Context(), store, engine.RestoreOptions{Now: p.clock.Load()})
 	must(p.t, err)
 	must(p.t, store.Close())
 	p.files = copied

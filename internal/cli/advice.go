@@ -213,7 +213,9 @@ func stepOfBackup(reason string) string {
 		return "make it first"
 	case "other_backup":
 		return "see that the location and the id belong together (keyload backup inspect FROM)"
-	case "damaged_backup", "not_a_backup", "unsound_backup":
+	case "unsound_backup":
+		return "use another backup, and keep this one; with --no-check it is restored as it is"
+	case "damaged_backup", "not_a_backup":
 		return "use another backup, and keep this one"
 	case "no_room":
 		return "make room on the disk"

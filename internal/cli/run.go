@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
 )
 
 // Streams are where the program reads and writes.
@@ -75,6 +76,7 @@ type session struct {
 	name    typedName
 	flags   []flag // of its operation, to name what a refusal is about
 	request any    // that was sent
+	endLine func() // of progress that is shown; nil when none is
 }
 
 // Run carries out one command line and says what to exit with. It ends early
@@ -113,8 +115,11 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	} else {
 		err = selected.Run(s)
 	}
-	if err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil && fault.CodeOf(err) != fault.RecoveryRequired { // that says what was left half done
 		err = context.Canceled
+	}
+	if s.endLine != nil {
+		s.endLine()
 	}
 	tell.subject = s.subject()
 	return tell.report(err)

@@ -31,15 +31,19 @@ type Restored struct {
 // new one: dispatch and every group are paused, and tokens, cursors and receipts
 // of the ended history hold no more. Nobody may have the store open, and nobody
 // may open it before Restore has returned without an error: until then it still
-// is what the backup was taken of. Errors are *fault.Error, as of Open.
-func Restore(store *kv.Store, o RestoreOptions) (Restored, error) {
+// is what the backup was taken of. Errors are *fault.Error, as of Open, or the cause
+// of ctx.
+func Restore(ctx context.Context, store *kv.Store, o RestoreOptions) (Restored, error) {
 	e, err := Open(Config{Store: store, copied: true, Now: func() time.Time { return time.UnixMilli(o.Now) }})
 	if err != nil {
 		return Restored{}, err
 	}
 	was := e.identity
-	paused, err := spread{e}.endHistory(context.Background(), !o.AllowIntake)
+	paused, err := spread{e}.endHistory(ctx, !o.AllowIntake)
 	if err = errors.Join(err, e.Close()); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return Restored{}, cause
+		}
 		return Restored{}, OpenFault("the restored directory", err)
 	}
 	id := newIdentity(was.Shards, o.Now)
