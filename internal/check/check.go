@@ -139,7 +139,7 @@ func (p *pace) row(rows int64) error {
 func all(s *kv.Snapshot, registry *op.Registry, id system.Identity, p *pace) (*Report, error) {
 	r := newReport(id)
 	for shard := uint16(0); shard <= id.Shards; shard++ {
-		a, err := audit(s, registry, id, shard, p.row)
+		a, err := audit(s, registry, id, shard, 0, p.row)
 		if err != nil {
 			return nil, err
 		}

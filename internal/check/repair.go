@@ -97,7 +97,7 @@ func (w *writer) stage(ctx context.Context, progress Progress, some func(table.I
 	}
 	p := newPace(ctx, w.store, rowsCompared, progress)
 	for shard := uint16(0); shard <= id.Shards; shard++ {
-		a, err := audit(s, registry, id, shard, p.row)
+		a, err := audit(s, registry, id, shard, 0, p.row)
 		if err != nil {
 			return err
 		}
