@@ -265,7 +265,7 @@ func (c *backupListCmd) Run(s *session) error {
 	if s.JSON {
 		return s.showJSON(out)
 	}
-	p := printer{w: s.streams.Out, terminal: s.streams.Terminal, name: s.name}
+	p := printer{w: s.streams.Out, terminal: s.streams.OutTerminal, name: s.name}
 	return p.print(&out)
 }
 

@@ -101,7 +101,7 @@ func TestAnInterruptEndsACheckARepairAndARestoreOnTheirWay(t *testing.T) {
 		defer cancel()
 		terminal := &interruptor{word: c.word, interrupt: cancel}
 		var out bytes.Buffer
-		code := cli.Run(ctx, strings.Fields(c.line), cli.Streams{Out: &out, Err: terminal, Terminal: true})
+		code := cli.Run(ctx, strings.Fields(c.line), cli.Streams{Out: &out, Err: terminal, ErrTerminal: true})
 		if code != 130 || out.Len() > 0 || !strings.HasSuffix(terminal.String(), "\nkeyload: interrupted\n") {
 			t.Errorf("%s, interrupted while it shows %q: exits with %d, %s\n%s", c.line, c.word, code, &out, terminal)
 		}

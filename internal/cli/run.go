@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
@@ -17,10 +18,11 @@ import (
 
 // Streams are where the program reads and writes.
 type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-	Terminal bool   // Out is a terminal
-	Program  string // as it was typed, for the commands it suggests; "" is keyload
+	In          io.Reader
+	Out, Err    io.Writer
+	OutTerminal bool   // Out is a terminal
+	ErrTerminal bool   // Err is one
+	Program     string // as it was typed, for the commands it suggests; "" is keyload
 }
 
 // globals are the flags of every command.
@@ -219,12 +221,15 @@ func call[Req, Resp any](s *session, op api.Op[Req, Resp], request *Req) (*Resp,
 	return response.(*Resp), nil
 }
 
+// isTerminal says that people read what is written to a file: /dev/null is a device
+// too.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
 // Standard is the process's own streams.
 func Standard() Streams {
-	info, err := os.Stdout.Stat()
 	return Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
-		Program:  os.Args[0],
+		OutTerminal: isTerminal(os.Stdout), ErrTerminal: isTerminal(os.Stderr),
+		Program: os.Args[0],
 	}
 }

@@ -24,7 +24,7 @@ func size(n int64) string {
 // steps shows how far the steps of long work are where a person sees it, each on
 // a line of its own; nothing elsewhere.
 func (s *session) steps() check.Progress {
-	if !s.streams.Terminal || s.JSON {
+	if !s.streams.ErrTerminal || s.JSON {
 		return nil
 	}
 	var last check.Step

@@ -10,7 +10,7 @@ import (
 
 func TestProgressOfLongWorkIsShownOnATerminalAndNowhereElse(t *testing.T) {
 	var err bytes.Buffer
-	s := &session{globals: &globals{}, streams: Streams{Err: &err, Terminal: true}}
+	s := &session{globals: &globals{}, streams: Streams{Err: &err, ErrTerminal: true}}
 	show := s.steps()
 	for n := int64(1); n <= 3; n++ {
 		show(check.Step{Done: "read", Unit: check.Rows}, n*1000, 0)
@@ -36,11 +36,11 @@ func TestProgressOfLongWorkIsShownOnATerminalAndNowhereElse(t *testing.T) {
 			t.Errorf("line %d was written %d times", i, len(parts))
 		}
 	}
-	s.streams.Terminal = false
+	s.streams.ErrTerminal, s.streams.OutTerminal = false, true
 	if s.steps() != nil {
 		t.Error("progress is written where nobody sees it")
 	}
-	s.streams.Terminal, s.JSON = true, true
+	s.streams.ErrTerminal, s.JSON = true, true
 	if s.steps() != nil {
 		t.Error("progress is written beside JSON")
 	}
