@@ -425,3 +425,26 @@ func TestCase096PositionsGoOnFromTheCutAndEveryGroupGetsTheNext(t *testing.T) {
 		}
 	}
 }
+
+// The machine that restores may be one whose clock nobody has set yet.
+func TestARestoreOnAMachineWhoseClockIsBehindSucceedsAndWaitsForTheClock(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, behind := range []time.Duration{time.Minute, 23 * time.Hour, 25 * time.Hour, 7*day + time.Hour, 30 * day, 400 * day} {
+		p := newPast(t)
+		was := p.clock.Load()
+		p.restore(-behind)
+		st, err := p.db.RestoreStatus(ctx)
+		must(t, err)
+		if !st.Dispatch.Paused || st.PausedGroups == 0 {
+			t.Errorf("%s behind: %+v", behind, st)
+		}
+		_, err = p.db.ResumeDispatch(ctx)
+		if fault.CodeOf(err) != fault.ClockUncertain {
+			t.Errorf("%s behind: a command gets %v", behind, err)
+		}
+		p.clock.Store(was)
+		_, err = p.db.ResumeDispatch(ctx)
+		must(t, err)
+		must(t, p.db.Close())
+	}
+}

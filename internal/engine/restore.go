@@ -9,12 +9,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/resource/system"
 )
 
 // RestoreOptions say how a restored store begins.
 type RestoreOptions struct {
-	// Now is the instant of the restore in milliseconds.
+	// Now is the instant of the restore in milliseconds; it may be behind what the
+	// store has logged.
 	Now int64
 	// AllowIntake lets publish, append and enqueue go on while dispatch is paused.
 	AllowIntake bool
@@ -34,7 +36,11 @@ type Restored struct {
 // is what the backup was taken of. Errors are *fault.Error, as of Open, or the cause
 // of ctx.
 func Restore(ctx context.Context, store *kv.Store, o RestoreOptions) (Restored, error) {
-	e, err := Open(Config{Store: store, copied: true, Now: func() time.Time { return time.UnixMilli(o.Now) }})
+	now, err := notBeforeLogged(store, o.Now)
+	if err != nil {
+		return Restored{}, OpenFault("the restored directory", err)
+	}
+	e, err := Open(Config{Store: store, copied: true, Now: func() time.Time { return time.UnixMilli(now) }})
 	if err != nil {
 		return Restored{}, err
 	}
@@ -52,6 +58,21 @@ func Restore(ctx context.Context, store *kv.Store, o RestoreOptions) (Restored, 
 		return Restored{}, OpenFault("the restored directory", err)
 	}
 	return Restored{uuid.UUID(was.Incarnation).String(), uuid.UUID(id.Incarnation).String(), paused}, nil
+}
+
+// notBeforeLogged is an instant, or the latest one that a shard has logged: to a
+// shard that is days ahead, commands of a machine whose clock is behind are too old
+// to be carried out. Its own commands wait until the clock is right.
+func notBeforeLogged(store *kv.Store, now int64) (int64, error) {
+	s := store.NewSnapshot()
+	defer s.Close()
+	id, _, err := system.ReadIdentity(s)
+	for shard := uint16(0); err == nil && shard <= id.Shards; shard++ {
+		var h machine.Head
+		h, err = machine.StoredHead(s, shard)
+		now = max(now, h.Time)
+	}
+	return now, err
 }
 
 // endHistory gives every shard the last commands of its history.
