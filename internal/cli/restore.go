@@ -82,16 +82,20 @@ Look at what waits for a person, let each group go on or seek it first, then let
 	return err
 }
 
-type restoreStatusCmd struct{}
+type restoreStatusCmd struct {
+	Limit  int64  `placeholder:"N" default:"100" help:"most groups to list (default 100)"`
+	Cursor string `placeholder:"CURSOR" help:"where the last page ended"`
+}
 
 // Help is the example.
 func (*restoreStatusCmd) Help() string {
-	return "Works at any time, on a server or with --dir. For example:\n\n    keyload restore status\n    keyload restore status --dir data"
+	return "Works at any time, on a server or with --dir. Groups that were paused before the restore are listed apart: they wait for " +
+		"something else. For example:\n\n    keyload restore status\n    keyload restore status --dir data"
 }
 
 // Run asks.
-func (*restoreStatusCmd) Run(s *session) error {
-	response, err := call(s, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{})
+func (c *restoreStatusCmd) Run(s *session) error {
+	response, err := call(s, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{Limit: c.Limit, Cursor: c.Cursor})
 	if err != nil {
 		return err
 	}
@@ -101,27 +105,47 @@ func (*restoreStatusCmd) Run(s *session) error {
 	return s.tellWaiting(response)
 }
 
-// tellWaiting shows people the commands that end what waits.
+// tellWaiting shows people the commands that end what waits for them because of a
+// restore; what waits for another reason is not theirs to end here.
 func (s *session) tellWaiting(st *api.AdminRestoreStatusResponse) error {
-	var next []string
+	var next, others []string
 	for _, g := range st.Groups {
 		about := subject{request: &api.SubscriptionsResumeRequest{Group: g.Group, ExpectedGeneration: g.Generation}, dir: s.Dir}
-		next = append(next, about.onGroup("resume", about.atGeneration("")...))
+		if g.FailureCode == api.PausedByRestore {
+			next = append(next, about.onGroup("resume", about.atGeneration("")...))
+			continue
+		}
+		others = append(others, about.onGroup("status"))
 	}
 	if st.Dispatch.Paused {
-		words := []string{"admin", "dispatch", "running"}
-		if s.Dir != "" {
-			words = append(words, "--dir", s.Dir)
-		}
-		next = append(next, typedName("").command(words...))
+		next = append(next, s.onStore("admin", "dispatch", "running"))
 	}
-	out := "nothing waits\n"
+	out := "nothing waits because of a restore\n"
 	if len(next) > 0 {
-		out = "\nTo let them go on, each group from its checkpoint:\n"
-		for _, line := range next {
-			out += "  " + s.name.in(line) + "\n"
-		}
+		out = "\nTo let them go on, each group from its checkpoint:\n" + s.lines(next)
+	}
+	if len(others) > 0 {
+		out += "\nPaused for another reason, by a person or by what failed in them; see which:\n" + s.lines(others)
+	}
+	if st.Cursor != "" {
+		out += "\nThere are more groups:\n" + s.lines([]string{s.onStore("restore", "status", "--cursor", st.Cursor)})
 	}
 	_, err := io.WriteString(s.streams.Out, out)
 	return err
+}
+
+// onStore is a command on the store of this one.
+func (s *session) onStore(words ...string) string {
+	if s.Dir != "" {
+		words = append(words, "--dir", s.Dir)
+	}
+	return typedName("").command(words...)
+}
+
+// lines writes commands, as they can be typed, one a line.
+func (s *session) lines(commands []string) (out string) {
+	for _, c := range commands {
+		out += "  " + s.name.in(c) + "\n"
+	}
+	return out
 }
