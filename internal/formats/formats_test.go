@@ -75,16 +75,16 @@ func TestAStoreOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	unpack(t, "first", dir)
 	store, err := kv.Open(dir, kv.Options{})
 	must(t, err)
-	id, _, err := system.ReadIdentity(store.NewSnapshot())
-	must(t, err)
+	snap := store.NewSnapshot()
+	id, _, err := system.ReadIdentity(snap)
+	must(t, errors.Join(err, snap.Close()))
 	id.Format = system.Format + 1
 	tx := store.NewTx()
 	tx.Begin()
 	system.WriteIdentity(tx, id)
 	p, err := tx.Commit()
 	must(t, err)
-	must(t, errors.Join(p.Wait(), tx.Close()))
-	_ = store.Close()
+	must(t, errors.Join(p.Wait(), tx.Close(), store.Close()))
 	for _, open := range []func() error{
 		func() error { _, err := keyload.Open(dir, keyload.Options{MustExist: true}); return err },
 		func() error { _, err := check.Dir(t.Context(), dir, nil); return err },
@@ -93,8 +93,8 @@ func TestAStoreOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 			t.Errorf("it says %v", err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "format-3")); err == nil {
-		t.Error("a copy was made of it")
+	if copies, err := filepath.Glob(filepath.Join(dir, "format-*")); err != nil || len(copies) > 0 {
+		t.Errorf("a copy was made of it: %v, %v", copies, err)
 	}
 }
 
