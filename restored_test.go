@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -119,7 +120,7 @@ func (p *past) restore(later time.Duration) engine.Restored {
 	p.clock.Add(later.Milliseconds())
 	store, err := kv.Open("store", kv.Options{FS: copied})
 	must(p.t, err)
-	r, err := engine.Restore(store, engine.RestoreOptions{Now: p.clock.Load()})
+	r, err := engine.Restore(p.t.Context(), store, engine.RestoreOptions{Now: p.clock.Load()})
 	must(p.t, err)
 	must(p.t, store.Close())
 	p.files = copied
@@ -424,4 +425,69 @@ func TestCase096PositionsGoOnFromTheCutAndEveryGroupGetsTheNext(t *testing.T) {
 			t.Errorf("group %s got %+v", g.Group, got.Deliveries)
 		}
 	}
+}
+
+// The machine that restores may be one whose clock nobody has set yet.
+func TestARestoreOnAMachineWhoseClockIsBehindSucceedsAndWaitsForTheClock(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, behind := range []time.Duration{time.Minute, 23 * time.Hour, 25 * time.Hour, 7*day + time.Hour, 30 * day, 400 * day} {
+		p := newPast(t)
+		was := p.clock.Load()
+		p.restore(-behind)
+		st, err := p.db.RestoreStatus(ctx)
+		must(t, err)
+		if !st.Dispatch.Paused || st.PausedGroups == 0 {
+			t.Errorf("%s behind: %+v", behind, st)
+		}
+		_, err = p.db.ResumeDispatch(ctx)
+		if fault.CodeOf(err) != fault.ClockUncertain {
+			t.Errorf("%s behind: a command gets %v", behind, err)
+		}
+		p.clock.Store(was)
+		_, err = p.db.ResumeDispatch(ctx)
+		must(t, err)
+		must(t, p.db.Close())
+	}
+}
+
+// A page tells of every paused group once, wherever pages end, and what was paused
+// before the restore is told from what the restore paused.
+func TestThePausedGroupsOfARestoredStoreAreListedPageByPage(t *testing.T) {
+	p := newPast(t)
+	for i := range 6 {
+		source := api.SourceRef{Resource: "news", Partition: api.PartitionRef{Tenant: "default", Database: "main", Domain: "main", Key: fmt.Sprint("k", i)}}
+		g, err := p.db.ConfigureGroup(ctx, &api.SubscriptionsConfigureRequest{Group: api.GroupRef{Source: source, Group: "g"}})
+		must(t, err)
+		if i%3 == 0 {
+			_, err = p.db.PauseGroup(ctx, api.GroupRef{Source: source, Group: "g"}, g.State.Generation)
+			must(t, err)
+		}
+	}
+	p.restore(0)
+	defer func() { must(t, p.db.Close()) }()
+	all, err := p.db.RestoreStatus(ctx)
+	must(t, err)
+	if all.PausedGroups != 8 || all.PausedByRestore != 6 || len(all.Groups) != 8 || all.Cursor != "" {
+		t.Errorf("in one page: %+v", all)
+	}
+	for limit := int64(1); limit <= 9; limit++ {
+		var found []api.PausedGroup
+		cursor, pages := "", int64(0)
+		for {
+			st, err := api.Call(ctx, p.db, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{Limit: limit, Cursor: cursor})
+			must(t, err)
+			if st.PausedGroups != 8 || st.PausedByRestore != 6 || int64(len(st.Groups)) > limit {
+				t.Errorf("pages of %d: %+v", limit, st)
+			}
+			found = append(found, st.Groups...)
+			if pages, cursor = pages+1, st.Cursor; cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(found, all.Groups) || pages != (8+limit-1)/limit {
+			t.Errorf("%d pages of %d groups list %+v", pages, limit, found)
+		}
+	}
+	_, err = api.Call(ctx, p.db, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{Cursor: p.cursor})
+	is(t, err, fault.Validation, "bad_token")
 }

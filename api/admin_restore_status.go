@@ -4,14 +4,16 @@ package api
 var AdminRestoreStatus = Define[AdminRestoreStatusRequest, AdminRestoreStatusResponse](Operation{
 	Name: "admin.restore-status", Number: 44, Kind: Query, Scope: NodeScope, Capability: CapBackupManage,
 	Summary: "See what still waits for a person after a restore",
-	Doc: "Answers whether the store delivers, its earlier histories with the position at which each ends in every shard, and the " +
-		"groups that are paused. Such a group goes on from its checkpoint after subscriptions.resume, or from elsewhere after " +
-		"subscriptions.seek and resume. API keys and policies are those of the backup: one revoked after it holds again.",
+	Doc: "Answers whether the store delivers, its earlier histories with the position at which each ends in every shard, and a " +
+		"page of the groups that are paused, with a cursor while there may be more. One that a restore paused goes on from its " +
+		"checkpoint after subscriptions.resume, or from elsewhere after subscriptions.seek and resume; the others were paused " +
+		"before, by a person or by what failed in them. API keys and policies are those of the backup: one revoked after it holds again.",
 })
 
 // AdminRestoreStatusRequest asks for what waits.
 type AdminRestoreStatusRequest struct {
-	Limit int64 `json:"limit,omitzero" cbor:"1,keyasint,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"most groups to list"`
+	Limit  int64  `json:"limit,omitzero" cbor:"1,keyasint,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"most groups to list"`
+	Cursor string `json:"cursor,omitzero" cbor:"2,keyasint,omitempty" maxLength:"2048" doc:"where the last page ended"`
 }
 
 // EarlierHistory is an incarnation that a restore ended.
@@ -20,6 +22,9 @@ type EarlierHistory struct {
 	EndedAt     Time     `json:"endedAt" cbor:"2,keyasint" doc:"when the store was restored"`
 	Positions   []uint64 `json:"positions" cbor:"3,keyasint" doc:"last position of the history in each shard, the catalog's first"`
 }
+
+// PausedByRestore is the failure code of a group that a restore paused.
+const PausedByRestore = "restored"
 
 // PausedGroup is a group that delivers nothing until a person resumes it.
 type PausedGroup struct {
@@ -32,10 +37,12 @@ type PausedGroup struct {
 
 // AdminRestoreStatusResponse is what waits.
 type AdminRestoreStatusResponse struct {
-	Incarnation  string           `json:"incarnation" cbor:"1,keyasint" doc:"identity of the store's history"`
-	Dispatch     Dispatch         `json:"dispatch" cbor:"2,keyasint" doc:"whether the store delivers"`
-	Earlier      []EarlierHistory `json:"earlier" cbor:"3,keyasint" doc:"histories before this one, the latest first, at most 16"`
-	APIKeys      int64            `json:"apiKeys" cbor:"4,keyasint" doc:"API keys that are neither revoked nor expired; look through them after a restore"`
-	PausedGroups int64            `json:"pausedGroups" cbor:"5,keyasint" doc:"how many groups are paused"`
-	Groups       []PausedGroup    `json:"groups" cbor:"6,keyasint" doc:"the first of them"`
+	Incarnation     string           `json:"incarnation" cbor:"1,keyasint" doc:"identity of the store's history"`
+	Dispatch        Dispatch         `json:"dispatch" cbor:"2,keyasint" doc:"whether the store delivers"`
+	Earlier         []EarlierHistory `json:"earlier" cbor:"3,keyasint" doc:"histories before this one, the latest first, at most 16"`
+	APIKeys         int64            `json:"apiKeys" cbor:"4,keyasint" doc:"API keys that are neither revoked nor expired; look through them after a restore"`
+	PausedGroups    int64            `json:"pausedGroups" cbor:"5,keyasint" doc:"how many groups are paused"`
+	Groups          []PausedGroup    `json:"groups" cbor:"6,keyasint" doc:"a page of them"`
+	Cursor          string           `json:"cursor,omitzero" cbor:"7,keyasint,omitempty" doc:"where to go on; absent at the end"`
+	PausedByRestore int64            `json:"pausedByRestore" cbor:"8,keyasint" doc:"how many of the paused groups a restore has paused"`
 }

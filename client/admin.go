@@ -90,7 +90,8 @@ func (a Admin) ResumeDispatch(ctx context.Context) (*api.AdminDispatchResponse, 
 	return api.Call(ctx, a.doer, api.AdminDispatch, &api.AdminDispatchRequest{State: api.DispatchRunning})
 }
 
-// RestoreStatus lists what waits for a person after a restore.
+// RestoreStatus lists what waits for a person after a restore; of the groups it has
+// the first page.
 func (a Admin) RestoreStatus(ctx context.Context) (*api.AdminRestoreStatusResponse, error) {
 	return api.Call(ctx, a.doer, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{})
 }

@@ -5,11 +5,8 @@ import (
 	"io"
 
 	"github.com/keyload/keyload/api"
-	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/backup"
 	"github.com/keyload/keyload/internal/backup/target"
-	"github.com/keyload/keyload/internal/check"
-	"github.com/keyload/keyload/internal/kv"
 )
 
 type restoreCmd struct {
@@ -52,10 +49,7 @@ func (c *restoreMakeCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	o := backup.RestoreOptions{Expect: c.Expect, AllowIntake: c.AllowIntake, Progress: s.steps()}
-	if !c.NoCheck {
-		o.Check = func(store *kv.Store) (int64, error) { return checkRestored(store, s.progress("shards checked")) }
-	}
+	o := backup.RestoreOptions{Expect: c.Expect, AllowIntake: c.AllowIntake, SkipCheck: c.NoCheck, Progress: s.steps()}
 	done, err := backup.Restore(s.ctx, place.Open, c.To, o)
 	if err != nil {
 		return err
@@ -64,21 +58,6 @@ func (c *restoreMakeCmd) Run(s *session) error {
 		return s.showJSON(done)
 	}
 	return c.tell(s, done)
-}
-
-// checkRestored proves that the store of a backup is sound, before a byte of it is
-// changed.
-func checkRestored(store *kv.Store, progress check.Progress) (rows int64, err error) {
-	r, err := check.Store(store, progress)
-	if err != nil {
-		return 0, err
-	}
-	if n := len(r.Findings); n > 0 {
-		f := r.Findings[0]
-		return 0, fault.New(fault.Corruption, "unsound_backup",
-			"the store in the backup breaks %d of its rules; the first one is %s, %s: %s. With --no-check it is restored as it is", n, f.Invariant, f.Where, f.Text)
-	}
-	return r.Rows, nil
 }
 
 // tell shows people what was made and what to do next.
@@ -103,16 +82,20 @@ Look at what waits for a person, let each group go on or seek it first, then let
 	return err
 }
 
-type restoreStatusCmd struct{}
+type restoreStatusCmd struct {
+	Limit  int64  `placeholder:"N" default:"100" help:"most groups to list (default 100)"`
+	Cursor string `placeholder:"CURSOR" help:"where the last page ended"`
+}
 
 // Help is the example.
 func (*restoreStatusCmd) Help() string {
-	return "Works at any time, on a server or with --dir. For example:\n\n    keyload restore status\n    keyload restore status --dir data"
+	return "Works at any time, on a server or with --dir. Groups that were paused before the restore are listed apart: they wait for " +
+		"something else. For example:\n\n    keyload restore status\n    keyload restore status --dir data"
 }
 
 // Run asks.
-func (*restoreStatusCmd) Run(s *session) error {
-	response, err := call(s, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{})
+func (c *restoreStatusCmd) Run(s *session) error {
+	response, err := call(s, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{Limit: c.Limit, Cursor: c.Cursor})
 	if err != nil {
 		return err
 	}
@@ -122,27 +105,47 @@ func (*restoreStatusCmd) Run(s *session) error {
 	return s.tellWaiting(response)
 }
 
-// tellWaiting shows people the commands that end what waits.
+// tellWaiting shows people the commands that end what waits for them because of a
+// restore; what waits for another reason is not theirs to end here.
 func (s *session) tellWaiting(st *api.AdminRestoreStatusResponse) error {
-	var next []string
+	var next, others []string
 	for _, g := range st.Groups {
 		about := subject{request: &api.SubscriptionsResumeRequest{Group: g.Group, ExpectedGeneration: g.Generation}, dir: s.Dir}
-		next = append(next, about.onGroup("resume", about.atGeneration("")...))
+		if g.FailureCode == api.PausedByRestore {
+			next = append(next, about.onGroup("resume", about.atGeneration("")...))
+			continue
+		}
+		others = append(others, about.onGroup("status"))
 	}
 	if st.Dispatch.Paused {
-		words := []string{"admin", "dispatch", "running"}
-		if s.Dir != "" {
-			words = append(words, "--dir", s.Dir)
-		}
-		next = append(next, typedName("").command(words...))
+		next = append(next, s.onStore("admin", "dispatch", "running"))
 	}
-	out := "nothing waits\n"
+	out := "nothing waits because of a restore\n"
 	if len(next) > 0 {
-		out = "\nTo let them go on, each group from its checkpoint:\n"
-		for _, line := range next {
-			out += "  " + s.name.in(line) + "\n"
-		}
+		out = "\nTo let them go on, each group from its checkpoint:\n" + s.lines(next)
+	}
+	if len(others) > 0 {
+		out += "\nPaused for another reason, by a person or by what failed in them; see which:\n" + s.lines(others)
+	}
+	if st.Cursor != "" {
+		out += "\nThere are more groups:\n" + s.lines([]string{s.onStore("restore", "status", "--cursor", st.Cursor)})
 	}
 	_, err := io.WriteString(s.streams.Out, out)
 	return err
+}
+
+// onStore is a command on the store of this one.
+func (s *session) onStore(words ...string) string {
+	if s.Dir != "" {
+		words = append(words, "--dir", s.Dir)
+	}
+	return typedName("").command(words...)
+}
+
+// lines writes commands, as they can be typed, one a line.
+func (s *session) lines(commands []string) (out string) {
+	for _, c := range commands {
+		out += "  " + s.name.in(c) + "\n"
+	}
+	return out
 }

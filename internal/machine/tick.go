@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/dispatch"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -23,7 +24,7 @@ const (
 // Ticked says what a tick did.
 type Ticked struct {
 	Owners  int   // due rows handled
-	NextDue int64 // exact next instant; 0 when nothing is due ever
+	NextDue int64 // exact next instant; 0 when nothing is due ever, or what is due waits
 }
 
 // Tick is the command that handles what is due at its entry's instant.
@@ -41,11 +42,20 @@ func FirstDue(r kv.Reader, shard uint16) (int64, error) {
 
 // tick takes the due rows of at most tickOwners owners and lets their handlers
 // do a bounded amount of work. Internal work has no terminal failure: an error
-// of a handler stops the shard, it is never put aside.
+// of a handler stops the shard, it is never put aside. In a store that was restored
+// and not let go on, it does nothing, whoever asked for it: see NextDue.
 func (m *Machine) tick(c *op.Ctx) Outcome {
 	out := Outcome{Position: c.Position}
+	d, err := dispatch.State(m.tx, m.shard)
+	if err != nil {
+		out.Fatal = err
+		return out
+	}
+	if d.Restored {
+		return out
+	}
 	var due []table.DueKey
-	err := table.DueRows.Scan(m.tx, table.Range{Prefix: codec.AppendUint16(nil, m.shard)}, func(k table.DueKey, _ *table.None) (bool, error) {
+	err = table.DueRows.Scan(m.tx, table.Range{Prefix: codec.AppendUint16(nil, m.shard)}, func(k table.DueKey, _ *table.None) (bool, error) {
 		if k.When > c.Now {
 			return false, nil
 		}

@@ -85,7 +85,13 @@ func (c *crowd) live(life int) {
 			}
 		}, work.Options{Callers: crowdCallers, Seed: c.rng.Uint64(), Life: fmt.Sprint(life)})
 	}()
-	<-reached
+	select {
+	case <-reached:
+	case <-ended: // by themselves: the book says why
+		if n := answers.Load(); n < int64(after) {
+			c.t.Fatalf("the callers stopped by themselves after %d of %d answers", n, after)
+		}
+	}
 	var left *vfs.MemFS
 	book := c.book.Frozen(func() {
 		left = c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: c.rng.IntN(101), RNG: c.rng})
@@ -101,7 +107,7 @@ func (c *crowd) live(life int) {
 // judge compares the store with the book, after all that was sent since has an
 // answer.
 func (c *crowd) judge(from int) {
-	r, err := check.Store(c.db.Engine().Store(), nil)
+	r, err := check.Store(context.Background(), c.db.Engine().Store(), nil)
 	c.must(err)
 	for _, f := range r.Findings {
 		c.t.Errorf("check: %s %s: %s", f.Invariant, f.Where, f.Text)

@@ -1,6 +1,9 @@
 package group
 
 import (
+	"bytes"
+	"fmt"
+
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
@@ -10,7 +13,7 @@ import (
 )
 
 // restored is the failure code of a group that a restore paused.
-const restored = "restored"
+const restored = api.PausedByRestore
 
 // PauseRestored pauses the groups of c's shard, at most budget of them after the
 // group that after names, in the order of their keys; nil begins. It returns
@@ -47,35 +50,46 @@ func PauseRestored(c *op.Ctx, after []byte, budget int) (next []byte, paused int
 	return next, paused, nil
 }
 
-// Paused visits the paused groups of a shard until visit says stop.
-func Paused(r kv.Reader, shard uint16, visit func(*api.PausedGroup) (more bool, err error)) error {
-	return definitions.Scan(r, shardRange(shard), func(n name, def *definition) (bool, error) {
+// Paused counts the paused groups of a shard, and of them those that a restore
+// paused. It calls visit for those from a key of their definitions on, nil for all,
+// until visit says stop; describing one takes several reads, which those that visit
+// does not want do not cost.
+func Paused(r kv.Reader, shard uint16, from []byte, visit func(key []byte, describe func() (*api.PausedGroup, error)) (more bool, err error)) (all, byRestore int64, err error) {
+	visiting := true
+	err = definitions.Scan(r, shardRange(shard), func(n name, def *definition) (bool, error) {
 		h, ok, err := heads.Get(r, def.ref(n))
 		if err != nil || !ok || !h.Paused {
 			return err == nil, err
 		}
-		g, ok, err := describe(r, n, &h)
-		if err != nil || !ok {
+		res, err := directory.ByID(r, shard, n.Source.Owner.Resource)
+		if err != nil || res == nil { // its source is being deleted
 			return err == nil, err
 		}
-		return visit(g)
+		all++
+		if h.FailureCode == restored {
+			byRestore++
+		}
+		if key := n.append(nil); visiting && bytes.Compare(key, from) >= 0 {
+			visiting, err = visit(key, func() (*api.PausedGroup, error) { return describe(r, n, &h, res) })
+		}
+		return err == nil, err
 	})
+	return all, byRestore, err
 }
 
-// describe tells of a paused group; false when its source is being deleted.
-func describe(r kv.Reader, n name, h *head) (*api.PausedGroup, bool, error) {
+// describe tells of a paused group.
+func describe(r kv.Reader, n name, h *head, res *api.Resource) (*api.PausedGroup, error) {
 	o := n.Source.Owner
-	res, err := directory.ByID(r, o.Shard, o.Resource)
-	if err != nil || res == nil {
-		return nil, false, err
-	}
 	place, ok, err := partitions.Find(r, o.Space)
-	if err != nil || !ok {
-		return nil, false, err
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no partition is named by its hash %x", kv.ErrCorrupt, o.Partition)
+	}
+	if err != nil {
+		return nil, err
 	}
 	src, err := source.Look(&op.Scope{R: r, Space: o.Space}, n.Source)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	kind := api.SourceTopic
 	if res.Kind == api.KindStreamSet {
@@ -87,5 +101,5 @@ func describe(r kv.Reader, n name, h *head) (*api.PausedGroup, bool, error) {
 			Group:  n.Group,
 		},
 		Generation: h.Generation, Checkpoint: h.Checkpoint, Tail: src.Tail, FailureCode: h.FailureCode,
-	}, true, nil
+	}, nil
 }

@@ -15,7 +15,7 @@ import (
 const earlierShown = 16
 
 // restoreStatus answers from one snapshot of all shards. It reads every group's
-// head once.
+// definition and head once, to count them.
 func restoreStatus(v *op.View, req *api.AdminRestoreStatusRequest) (*api.AdminRestoreStatusResponse, error) {
 	id, _, err := ReadIdentity(v.R)
 	if err != nil {
@@ -33,19 +33,37 @@ func restoreStatus(v *op.View, req *api.AdminRestoreStatusRequest) (*api.AdminRe
 	if err := earlier(v, id.Shards, resp); err != nil {
 		return nil, err
 	}
-	for shard := CatalogShard + 1; shard <= id.Shards; shard++ {
-		err := group.Paused(v.R, shard, func(g *api.PausedGroup) (bool, error) {
-			resp.PausedGroups++
-			if int64(len(resp.Groups)) < req.Limit {
+	return resp, paused(v, id.Shards, req, resp)
+}
+
+// paused counts the paused groups of every shard, and describes a page of them.
+func paused(v *op.View, shards uint16, req *api.AdminRestoreStatusRequest, resp *api.AdminRestoreStatusResponse) error {
+	page := op.NewPage(v, "pausedGroups", nil, req.Limit)
+	from, err := page.Begin(req.Cursor)
+	if err != nil {
+		return err
+	}
+	for shard := CatalogShard + 1; shard <= shards; shard++ {
+		all, byRestore, err := group.Paused(v.R, shard, from, func(key []byte, describe func() (*api.PausedGroup, error)) (bool, error) {
+			if page.Full() {
+				if resp.Cursor == "" {
+					resp.Cursor = page.Next(key)
+				}
+				return false, nil
+			}
+			page.Add()
+			g, err := describe()
+			if err == nil {
 				resp.Groups = append(resp.Groups, *g)
 			}
-			return true, nil
+			return err == nil, err
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
+		resp.PausedGroups, resp.PausedByRestore = resp.PausedGroups+all, resp.PausedByRestore+byRestore
 	}
-	return resp, nil
+	return nil
 }
 
 // earlier lists the histories before the present one. Every restore ends one in
