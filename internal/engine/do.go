@@ -115,7 +115,7 @@ func (c *call) ready(ctx context.Context) error {
 	if err := c.route(); err != nil {
 		return err
 	}
-	if c.node, err = c.elsewhere(ctx); err != nil || c.node != 0 {
+	if c.node, err = elsewhere(ctx, c); err != nil || c.node != 0 {
 		return err
 	}
 	if err := c.authorize(ctx); err != nil || c.h.Run != nil {

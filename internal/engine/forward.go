@@ -28,7 +28,7 @@ type cluster struct {
 
 // elsewhere is the node that leads the call's shard, 0 when it is this one or the
 // call is about this node. Errors: OwnershipLost; nothing has happened then.
-func (c *call) elsewhere(ctx context.Context) (uint64, error) {
+func elsewhere(ctx context.Context, c *call) (uint64, error) {
 	if c.cluster == nil || c.h.Op.Scope == api.NodeScope {
 		return 0, nil
 	}

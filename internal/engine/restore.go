@@ -117,7 +117,7 @@ func newIdentity(shards uint16, now int64) system.Identity {
 	return system.Identity{Format: system.Format, Incarnation: uuid.New(), Shards: shards, TokenKeys: [][]byte{key}, CreatedAt: now}
 }
 
-// writeIdentity begins the history of a store alone: a copy of a replica's is none.
+// writeIdentity stores who a store is. It comes before the first entry.
 func writeIdentity(s *kv.Store, id system.Identity) error {
 	tx := s.NewTx()
 	tx.Begin()
