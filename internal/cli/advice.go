@@ -87,6 +87,9 @@ func step(e *fault.Error, about subject) string {
 	if s := stepOfGroup(e, about); s != "" {
 		return s
 	}
+	if s := stepOfCluster(e); s != "" {
+		return s
+	}
 	if s := stepOfReason(e.Reason); s != "" {
 		return s
 	}
@@ -203,6 +206,47 @@ func stepOfReason(reason string) string {
 	}
 	return ""
 }
+
+// stepOfCluster is for what the nodes of a cluster and their leaderships stand in the
+// way of.
+func stepOfCluster(e *fault.Error) string {
+	const look = "see which nodes can be reached (keyload cluster status)"
+	switch e.Reason {
+	case "no_cluster":
+		return "start the store with the settings of a cluster first (keyload cluster --help)"
+	case "node_known":
+		return "give a number that no node of this cluster ever had (keyload cluster status lists those in use)"
+	case "node_joined":
+		return "if it lost its disk, put a new node with a new number in its place: keyload cluster replace --help"
+	case "node_removed", "node_not_joined":
+		return "start a new node with a new number and an empty directory (keyload cluster add --help)"
+	case "unknown_node", "unknown_shard":
+		return "see which there are: keyload cluster status"
+	case "last_node":
+		return "add another node first, and wait until it votes: keyload cluster add --help"
+	case "too_many_nodes":
+		return "remove one first: keyload cluster remove --help"
+	case "not_joined":
+		return "start that node, and wait until it has joined: keyload cluster status"
+	case "draining":
+		return "let it lead again (keyload cluster drain --help), or choose another node"
+	case "majority_lost":
+		return look + ", and start them; put a new node in the place of one that is lost: keyload cluster replace --help"
+	case "no_leader":
+		return look + ", and start so many that most of them are up"
+	case "not_leader", "leader_lost", "node_lost":
+		return "wait a moment for another leader"
+	case "unreachable":
+		if e.Detail == nodeUnreached {
+			return look
+		}
+	}
+	return ""
+}
+
+// nodeUnreached is the detail of the reason unreachable where it is one node that
+// cannot reach another; a client that cannot reach its server has the same reason.
+const nodeUnreached = "the node that has to do it cannot be reached from the one that was asked; nothing happened"
 
 // stepOfBackup is for what stands in the way of a backup or a restore.
 func stepOfBackup(reason string) string {

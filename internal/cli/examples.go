@@ -60,6 +60,18 @@ func example(operation string) string {
 		return `keyload api-keys revoke KEY-ID`
 	case "api-keys.list":
 		return `keyload api-keys list --principal-id mailer`
+	}
+	for _, area := range []func(string) string{adminExample, clusterExample} {
+		if s := area(operation); s != "" {
+			return s
+		}
+	}
+	return groupExample(operation)
+}
+
+// adminExample is example for the operations on the store as a whole.
+func adminExample(operation string) string {
+	switch operation {
 	case "admin.status":
 		return `keyload admin status --json`
 	case "admin.check":
@@ -69,25 +81,22 @@ func example(operation string) string {
 	case "admin.restore-status":
 		return `keyload admin restore-status`
 	}
-	if s := clusterExample(operation); s != "" {
-		return s
-	}
-	return groupExample(operation)
+	return ""
 }
 
 // clusterExample is example for the operations on the nodes of a cluster.
 func clusterExample(operation string) string {
 	switch operation {
 	case "cluster.add":
-		return `keyload cluster add node4.example:7601 --node-id 4`
+		return `keyload cluster add 4 node4.example:7601`
 	case "cluster.remove":
-		return `keyload cluster remove --node-id 2`
+		return `keyload cluster remove 2`
 	case "cluster.replace":
-		return `keyload cluster replace node4.example:7601 --node-id 2 --by 4`
+		return `keyload cluster replace 2 4 node4.example:7601`
 	case "cluster.drain":
-		return `keyload cluster drain --node-id 2 --draining`
+		return `keyload cluster drain 2`
 	case "cluster.transfer":
-		return `keyload cluster transfer --shard 1 --node-id 3`
+		return `keyload cluster transfer 1 3`
 	case "cluster.status":
 		return `keyload cluster status`
 	}

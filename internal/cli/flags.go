@@ -31,6 +31,7 @@ const (
 	shapeText      shape = iota // any string kind
 	shapeNumber                 // integers and pointers to them
 	shapeSwitch                 // bool
+	shapeOff                    // bool that is true unless the flag is given
 	shapeTime                   // api.Time
 	shapePartition              // api.PartitionRef in its text form
 	shapeList                   // texts, separated by commas or repeated
@@ -48,12 +49,12 @@ const (
 //
 // What a request cannot do without and is one word may be typed without its
 // flag, in the order of the fields: the resource, then what is named in it. The
-// resource of a source is its topic then.
+// resource of a source is its topic then. Nodes and shards are named by numbers.
 func flagsOf(request reflect.Type) []flag {
 	flags := structFlags(request, flag{}, "")
 	for i := range flags {
 		f := &flags[i]
-		f.argument = f.source == api.SourceTopic || f.required && f.shape == shapeText && !f.filled()
+		f.argument = f.source == api.SourceTopic || f.required && (f.shape == shapeText || f.isPlace()) && !f.filled()
 	}
 	return flags
 }
@@ -96,6 +97,8 @@ func fieldFlags(f flag, part bool) []flag {
 		f.shape = shapeTime
 	case t == reflect.TypeFor[[]byte]():
 		f.shape = shapeBytes
+	case f.pointer == "/draining":
+		f.name, f.shape, f.tag = "off", shapeOff, `doc:"let it lead again"`
 	case t.Kind() == reflect.Bool:
 		f.shape = shapeSwitch
 	case t.Kind() == reflect.String:
@@ -240,7 +243,13 @@ func (f *flag) help() string {
 // filled says that a required field may be left out on the command line,
 // because something else gives it a value.
 func (f *flag) filled() bool {
-	return f.shape == shapeSwitch || f.shape == shapePartition || f.isCallID()
+	return f.shape == shapeSwitch || f.shape == shapeOff || f.shape == shapePartition || f.isCallID()
+}
+
+// isPlace says that the flag is the number of a node or a shard, which a command is
+// about as others are about a name.
+func (f *flag) isPlace() bool {
+	return f.pointer == "/nodeId" || f.pointer == "/by" || f.pointer == "/shard"
 }
 
 // isCallID says that the flag is the identity of a command.

@@ -110,7 +110,7 @@ func (b *branch) commandType() reflect.Type {
 	if b.own != nil {
 		for i, f := range b.own.flags {
 			t := reflect.TypeFor[typed]()
-			if f.shape == shapeSwitch {
+			if f.shape == shapeSwitch || f.shape == shapeOff {
 				t = reflect.TypeFor[toggled]()
 			}
 			fields = append(fields, member(i, t, f.name, b.own.inFlags(f.help()), `placeholder:`+strconv.Quote(f.placeholder())+` group:`+strconv.Quote(f.group)))
@@ -119,6 +119,9 @@ func (b *branch) commandType() reflect.Type {
 			"the whole request as JSON, @file or - for standard input; flags given beside it win", `placeholder:"JSON"`))
 		for _, f := range b.own.arguments() {
 			fields = append(fields, member(len(fields), reflect.TypeFor[typed](), f.name, "the same as --"+f.name, `arg:"" optional:""`))
+		}
+		if b.own.waits() {
+			fields = append(fields, member(len(fields), reflect.TypeFor[toggled](), "wait", "return when the change has taken effect on every node", ""))
 		}
 	}
 	for _, c := range b.children {
@@ -173,7 +176,7 @@ func areaHelp(area string) string {
 	case "admin":
 		return "See the state of the node."
 	case "cluster":
-		return "See, enlarge, repair and drain a cluster; run one on this machine."
+		return "See the nodes of a cluster; add, remove and replace them; say who leads; run one on this machine."
 	}
 	return ""
 }
@@ -184,6 +187,9 @@ func describe(node *kong.Node, ops map[string]*operation, name typedName) {
 	for _, c := range node.Children {
 		if o := ops[commandWords(c)]; o != nil {
 			c.Detail = o.inFlags(o.op.Doc) + "\n\nFor example:\n\n    " + strings.ReplaceAll(example(o.op.Name), "\n", "\n    ")
+		}
+		if commandWords(c) == "cluster" {
+			c.Detail = clusterHelp
 		}
 		c.Detail = name.in(c.Detail)
 		describe(c, ops, name)
@@ -247,6 +253,10 @@ func (o *operation) typedIn(target reflect.Value) (given, error) {
 			return in, &badUsage{"--" + f.name + " is given twice: by its flag and by its place"}
 		}
 		in.texts[f.name] = texts
+	}
+	if o.waits() {
+		t := target.Field(target.NumField() - 1).Interface().(toggled).texts
+		in.wait = len(t) > 0 && t[len(t)-1] == "true"
 	}
 	return in, nil
 }

@@ -20,6 +20,7 @@ func (e *badUsage) Error() string { return e.text }
 type given struct {
 	request string
 	texts   map[string][]string
+	wait    bool // for the change to take effect everywhere
 }
 
 // build makes the request of an operation: its defaults, then the whole request
@@ -27,6 +28,11 @@ type given struct {
 func (r *reader) build(o *api.Operation, flags []flag, in given) (any, error) {
 	request := reflect.New(o.Request)
 	api.ApplyDefaults(request.Interface())
+	for i := range flags {
+		if flags[i].shape == shapeOff {
+			settle(request.Elem(), flags[i].index).SetBool(true)
+		}
+	}
 	if in.request != "" {
 		b, err := r.content(in.request)
 		if err != nil {

@@ -185,11 +185,20 @@ func (s *session) runOperation(o *operation, target reflect.Value) error {
 	if err != nil {
 		return err
 	}
+	if in.wait && s.Dir != "" {
+		return &badUsage{text: "--wait asks the nodes of a cluster: give --url of one instead of --dir"}
+	}
 	response, err := s.send(o.op, request)
 	if err != nil {
 		return err
 	}
-	return s.show(response)
+	if r, ok := response.(*api.ClusterStatusResponse); ok && !s.JSON {
+		return showCluster(s, r)
+	}
+	if err := s.show(response); err != nil || !in.wait {
+		return err
+	}
+	return follow(s, request)
 }
 
 // send opens the store or the connection, for one call.

@@ -38,6 +38,8 @@ func (r *reader) set(f *flag, request reflect.Value, texts []string) error {
 		err = setNumber(f, place, last)
 	case shapeSwitch:
 		place.SetBool(last == "true")
+	case shapeOff:
+		place.SetBool(last != "true")
 	case shapeTime:
 		err = r.setTime(place, last)
 	case shapePartition:

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
+)
+
+const (
+	// askAgain is how often a command that waits asks for the state of the cluster.
+	askAgain = 500 * time.Millisecond
+	// unanswered is how long it goes on asking a node that does not answer.
+	unanswered = 30 * time.Second
+)
+
+// waits says that the command may wait until its change has taken effect.
+func (o *operation) waits() bool {
+	switch o.op.Name {
+	case api.ClusterAdd.Name, api.ClusterRemove.Name, api.ClusterReplace.Name, api.ClusterDrain.Name, api.ClusterTransfer.Name:
+		return true
+	}
+	return false
+}
+
+// follow asks for the state of the cluster until a change of the list of members has
+// taken effect everywhere. It tells each step once.
+func follow(s *session, request any) error {
+	var said string
+	answered := time.Now()
+	for {
+		status, err := call(s, api.ClusterStatus, &api.ClusterStatusRequest{})
+		text, done := "", false
+		switch {
+		case err == nil:
+			answered = time.Now()
+			text, done = pictureOf(status).effect(request)
+		case s.ctx.Err() != nil || final(err) || time.Since(answered) > unanswered:
+			tell(s, "the change is stored and goes on by itself; see: keyload cluster status")
+			return err
+		default:
+			text = "the node that is asked does not answer: " + err.Error()
+		}
+		if text != said {
+			said = text
+			tell(s, text)
+		}
+		if done {
+			return nil
+		}
+		if !pause(s.ctx, askAgain) {
+			tell(s, "the change is stored and goes on by itself; see: keyload cluster status")
+			return s.ctx.Err()
+		}
+	}
+}
+
+// final says that asking again answers no better.
+func final(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.Unauthenticated, fault.PermissionDenied, fault.Validation, fault.NotFound, fault.UnsupportedCapability:
+		return true
+	}
+	return fault.From(err) == nil
+}
+
+// tell writes a line for people beside the answer.
+func tell(s *session, text string) {
+	if !s.JSON {
+		fmt.Fprintln(s.streams.Err, s.name.in(text))
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// effect says how far a change of the list of members has taken effect.
+func (p *picture) effect(request any) (text string, done bool) {
+	switch r := request.(type) {
+	case *api.ClusterAddRequest:
+		return p.arrived(r.NodeID)
+	case *api.ClusterRemoveRequest:
+		return p.gone(r.NodeID)
+	case *api.ClusterReplaceRequest:
+		if text, done = p.arrived(r.By); !done {
+			return text, false
+		}
+		return p.gone(r.NodeID)
+	case *api.ClusterDrainRequest:
+		if !r.Draining {
+			return fmt.Sprintf("node %d may lead again", r.NodeID), true
+		}
+		return p.idle(r.NodeID)
+	case *api.ClusterTransferRequest:
+		at := p.leader(uint32(r.Shard))
+		if r.NodeID == 0 {
+			return fmt.Sprintf("any node may lead shard %d", r.Shard), true
+		}
+		return fmt.Sprintf("shard %d: led by %s", r.Shard, nodeOrNobody(at)), at == r.NodeID
+	}
+	return "", true
+}
+
+func nodeOrNobody(id uint64) string {
+	if id == 0 {
+		return "nobody"
+	}
+	return fmt.Sprint("node ", id)
+}
+
+// arrived: a node has joined and votes in every shard.
+func (p *picture) arrived(id uint64) (string, bool) {
+	n := p.by[id]
+	all, votes := len(p.shards), p.votes(id)
+	switch {
+	case n == nil:
+		return fmt.Sprintf("node %d: not in the list of the node that is asked yet", id), false
+	case n.Node.State == api.NodeInvited:
+		return fmt.Sprintf("node %d: invited; start it, and it joins", id), false
+	case !n.Reachable:
+		return fmt.Sprintf("node %d: joined, and cannot be reached (%s)", id, orUnknown(n.Reason)), false
+	}
+	return fmt.Sprintf("node %d: votes in %d of %d shards", id, votes, all), votes == all && all > 0
+}
+
+// gone: no shard has the node any more.
+func (p *picture) gone(id uint64) (string, bool) {
+	n := p.by[id]
+	switch {
+	case n == nil:
+		return fmt.Sprintf("node %d: out of every shard", id), true
+	case n.Reachable:
+		return fmt.Sprintf("node %d: votes in %d of %d shards still", id, p.votes(id), len(p.shards)), false
+	}
+	return fmt.Sprintf("node %d: not out of every shard yet", id), false
+}
+
+// idle: the node leads nothing.
+func (p *picture) idle(id uint64) (string, bool) {
+	own, nobody := p.leads(id)
+	switch {
+	case own > 0 && !p.others(id):
+		return fmt.Sprintf("node %d: leads %d shards, and no other node can lead now", id, own), false
+	case own > 0:
+		return fmt.Sprintf("node %d: leads %d shards still", id, own), false
+	case nobody > 0:
+		return fmt.Sprintf("node %d: leads nothing; %d shards have no leader yet", id, nobody), false
+	}
+	return fmt.Sprintf("node %d: leads nothing and can be stopped", id), len(p.shards) > 0
+}
