@@ -45,7 +45,7 @@ func Administrator(ctx context.Context, e *Engine, who *Caller) error {
 	case err != nil:
 		return e.public(err, "")
 	case !p.Administrator:
-		return fault.New(fault.PermissionDenied, "not_administrator",
+		return fault.New(fault.PermissionDenied, "administrator_only",
 			"this is for administrators of the whole store: it reaches the data of every tenant and the hashes of every key")
 	}
 	return nil
