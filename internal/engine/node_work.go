@@ -14,6 +14,16 @@ func Hold(ctx context.Context, e *Engine) (held context.Context, release func(),
 	if err := e.enter(); err != nil {
 		return nil, nil, err
 	}
+	held, end := untilClosing(ctx, e)
+	return held, func() {
+		end()
+		e.calls.Done()
+	}, nil
+}
+
+// untilClosing ends with ctx, with end, or when Close begins; the cause is then
+// OwnershipLost (reason store_closed). end must be called, once.
+func untilClosing(ctx context.Context, e *Engine) (held context.Context, end func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	stop := make(chan struct{})
 	go func() {
@@ -23,11 +33,7 @@ func Hold(ctx context.Context, e *Engine) (held context.Context, release func(),
 		case <-stop:
 		}
 	}()
-	return held, func() {
-		close(stop)
-		cancel(context.Canceled)
-		e.calls.Done()
-	}, nil
+	return held, func() { close(stop); cancel(nil) }
 }
 
 // Administrator refuses a caller who is not an administrator of the whole store,
