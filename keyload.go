@@ -116,8 +116,8 @@ func (db *DB) As(tenant, principal string) Session {
 // Backup writes a backup of the whole store as it is at one moment within the
 // call, and answers its id, which stands for all of it: note it. Writes go on
 // meanwhile. "keyload restore" makes a store of what was written; after an error
-// it is no backup. It holds all data and the hashes of all keys. Errors: Conflict
-// (reason backup_running), Corruption, ResourceExhausted (reason no_room),
+// it is no backup. It holds all data and the hashes of all keys. Errors:
+// ResourceExhausted (reasons backup_running, no_room), Corruption,
 // OwnershipLost, Cancelled, RecoveryRequired.
 func (db *DB) Backup(ctx context.Context, w io.Writer) (id string, err error) {
 	b, err := db.backup.Create(ctx, w, nil)

@@ -14,7 +14,7 @@ import (
 // its id, which stands for all of it: note it. The caller must be an administrator
 // of the store. It is tried once, and takes as long as the store is large. After an
 // error what was written is no backup. Errors are *fault.Error: PermissionDenied,
-// Conflict (reason backup_running), Corruption, ResourceExhausted, Cancelled,
+// ResourceExhausted (reasons backup_running, no_room), Corruption, Cancelled,
 // OwnershipLost when the server or the connection went away (reason
 // backup_incomplete); or what w said.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (id string, err error) {

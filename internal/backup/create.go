@@ -33,12 +33,12 @@ func New(e *engine.Engine, version string) *Maker { return &Maker{engine: e, ver
 // Create writes a backup of the store as it is at one moment within the call: all
 // shards at one position each, the catalog with them. Writers go on. Before the
 // first byte is written, every row of the copy was read. An error means that what
-// was written is no backup; all are *fault.Error: Conflict (reason
-// backup_running), Corruption when damage was met, ResourceExhausted (reason
-// no_room), OwnershipLost when the store closes, Cancelled, RecoveryRequired.
+// was written is no backup; all are *fault.Error: ResourceExhausted
+// (reasons backup_running, no_room), Corruption when damage was met, OwnershipLost when the store closes, Cancelled, RecoveryRequired.
 func (m *Maker) Create(ctx context.Context, w io.Writer, progress check.Progress) (*Backup, error) {
 	if !m.busy.CompareAndSwap(false, true) {
-		return nil, fault.New(fault.Conflict, "backup_running", "a backup of this store is being made already; wait until it is done")
+		f := fault.New(fault.ResourceExhausted, "backup_running", "a backup of this store is being made already; nothing was read. Try again when it is done")
+		return nil, f.WithRetry(fault.RetryAfterChange)
 	}
 	defer m.busy.Store(false)
 	ctx, release, err := engine.Hold(ctx, m.engine)

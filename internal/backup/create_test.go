@@ -162,7 +162,7 @@ func TestOneBackupIsMadeAtATime(t *testing.T) {
 	go func() { _, err := b.maker.Create(t.Context(), w, nil); first <- err }()
 	<-w.reached
 	_, err := b.maker.Create(t.Context(), &bytes.Buffer{}, nil)
-	wants(t, "a second backup", err, fault.Conflict, "backup_running")
+	wants(t, "a second backup", err, fault.ResourceExhausted, "backup_running")
 	b.write("one", 1) // others go on
 	close(w.goOn)
 	must(t, <-first)

@@ -251,7 +251,7 @@ const nodeUnreached = "the node that has to do it cannot be reached from the one
 // stepOfBackup is for what stands in the way of a backup or a restore.
 func stepOfBackup(reason string) string {
 	switch reason {
-	case "backup_running":
+	case "backup_running", "check_running":
 		return "wait until it is done"
 	case "backup_exists":
 		return "give another name, or a directory: then it gets a name of its own"
@@ -271,7 +271,7 @@ func stepOfBackup(reason string) string {
 		return "use a newer keyload"
 	case "backup_incomplete":
 		return "see the server's log"
-	case "not_administrator":
+	case "administrator_only":
 		return "use the key of an administrator"
 	case "directory_unusable":
 		return "make the directory above it, or give another one"

@@ -53,18 +53,19 @@ func (a *admission) check(tenant string, bytes int, urgent bool) error {
 	s := a.tenants[tenant]
 	switch {
 	case a.count+1 > maxCount:
-		return busy("admission_commands", "the node has %d commands waiting, its limit", a.count)
+		return Busy("admission_commands", "the node has %d commands waiting, its limit", a.count)
 	case a.bytes+bytes > maxBytes:
-		return busy("admission_bytes", "the node has %d bytes of commands waiting; its limit is %d", a.bytes, maxBytes)
+		return Busy("admission_bytes", "the node has %d bytes of commands waiting; its limit is %d", a.bytes, maxBytes)
 	case s.count+1 > ownCount:
-		return busy("admission_tenant", "the tenant has %d commands waiting, half of what the node takes", s.count)
+		return Busy("admission_tenant", "the tenant has %d commands waiting, half of what the node takes", s.count)
 	case s.bytes+bytes > ownBytes:
-		return busy("admission_tenant", "the tenant has %d bytes of commands waiting; half of what the node takes is %d", s.bytes, ownBytes)
+		return Busy("admission_tenant", "the tenant has %d bytes of commands waiting; half of what the node takes is %d", s.bytes, ownBytes)
 	}
 	return nil
 }
 
-func busy(reason, format string, args ...any) error {
+// Busy is the refusal of what a node cannot take just now; a moment later it may.
+func Busy(reason, format string, args ...any) *fault.Error {
 	e := fault.New(fault.ResourceExhausted, reason, format, args...).WithRetry(fault.RetrySameID)
 	e.RetryAfterMillis = 50
 	return e

@@ -14,6 +14,16 @@ func Hold(ctx context.Context, e *Engine) (held context.Context, release func(),
 	if err := e.enter(); err != nil {
 		return nil, nil, err
 	}
+	held, end := untilClosing(ctx, e)
+	return held, func() {
+		end()
+		e.calls.Done()
+	}, nil
+}
+
+// untilClosing ends with ctx, with end, or when Close begins; the cause is then
+// OwnershipLost (reason store_closed). end must be called, once.
+func untilClosing(ctx context.Context, e *Engine) (held context.Context, end func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	stop := make(chan struct{})
 	go func() {
@@ -23,11 +33,7 @@ func Hold(ctx context.Context, e *Engine) (held context.Context, release func(),
 		case <-stop:
 		}
 	}()
-	return held, func() {
-		close(stop)
-		cancel(context.Canceled)
-		e.calls.Done()
-	}, nil
+	return held, func() { close(stop); cancel(nil) }
 }
 
 // Administrator refuses a caller who is not an administrator of the whole store,
@@ -45,7 +51,7 @@ func Administrator(ctx context.Context, e *Engine, who *Caller) error {
 	case err != nil:
 		return e.public(err, "")
 	case !p.Administrator:
-		return fault.New(fault.PermissionDenied, "not_administrator",
+		return fault.New(fault.PermissionDenied, "administrator_only",
 			"this is for administrators of the whole store: it reaches the data of every tenant and the hashes of every key")
 	}
 	return nil

@@ -53,16 +53,7 @@ func (c *call) bounded(ctx context.Context) (context.Context, context.CancelFunc
 	if !c.h.Op.Long {
 		return context.WithTimeout(ctx, limits.QuerySeconds*time.Second)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		select {
-		case <-c.closing:
-			cancel(fault.New(fault.OwnershipLost, "store_closed", "the store is closing"))
-		case <-ended:
-		}
-	}()
-	return ctx, func() { close(ended); cancel(nil) }
+	return untilClosing(ctx, c.Engine)
 }
 
 // reached makes sure that the snapshot to come shows the point a commit token
@@ -142,7 +133,7 @@ func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, 
 func (c *call) unparked(ctx context.Context, attempt func(context.Context) (any, error)) (any, error) {
 	resp, err := attempt(ctx)
 	if err == nil && c.h.WaitAgain(resp) {
-		return nil, busy("admission_parked", "as many calls wait for something to deliver as the node takes, or half of that from one tenant; %d do", c.parked.taken())
+		return nil, Busy("admission_parked", "as many calls wait for something to deliver as the node takes, or half of that from one tenant; %d do", c.parked.taken())
 	}
 	return resp, err
 }

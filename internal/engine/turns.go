@@ -88,7 +88,7 @@ func (t *turns) take(ctx context.Context, tenant string) error {
 	}
 	if !t.waiting.free(tenant) {
 		defer t.mu.Unlock()
-		return busy("admission_queries", "%d queries run and %d wait, as many as the node takes or half of that from one tenant", t.running.count, t.waiting.count)
+		return Busy("admission_queries", "%d queries run and %d wait, as many as the node takes or half of that from one tenant", t.running.count, t.waiting.count)
 	}
 	w := &turn{tenant, make(chan struct{})}
 	t.waiting.enter(tenant)
@@ -112,7 +112,7 @@ func (t *turns) giveUp(ctx context.Context, w *turn) error {
 	t.line = slices.Delete(t.line, i, i+1)
 	t.waiting.leave(w.tenant)
 	if ctx.Err() == context.DeadlineExceeded {
-		return busy("admission_queries", "the query waited for its turn as long as a query may take; %d run", t.running.count)
+		return Busy("admission_queries", "the query waited for its turn as long as a query may take; %d run", t.running.count)
 	}
 	return fault.New(fault.Cancelled, "cancelled", "the caller stopped waiting")
 }

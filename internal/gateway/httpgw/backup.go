@@ -22,7 +22,7 @@ const backupType = "application/zstd"
 func (g *Gateway) backup(w http.ResponseWriter, r *http.Request) {
 	caller, f := g.authenticate(r)
 	if f == nil && g.makeBackup == nil {
-		f = fault.New(fault.UnsupportedCapability, "no_backup", "this server makes no backups")
+		f = fault.New(fault.UnsupportedCapability, "backups_off", "this server makes no backups")
 	}
 	if f != nil {
 		g.problem(w, r, f)

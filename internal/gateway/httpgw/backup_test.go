@@ -49,7 +49,7 @@ func TestNobodyElseDownloadsABackup(t *testing.T) {
 	for _, role := range []api.Role{api.RoleOperator, api.RoleAdmin} {
 		b.key, _ = b.newKey(api.Principal{ID: "p-" + string(role), Roles: []api.Role{role}, PolicyEpoch: 1})
 		a := b.send(http.MethodPost, api.BackupPath, nil)
-		if p := a.problem(t); a.status != http.StatusForbidden || p.Reason != "not_administrator" {
+		if p := a.problem(t); a.status != http.StatusForbidden || p.Reason != "administrator_only" {
 			t.Errorf("%s: %d %+v", role, a.status, p)
 		}
 	}
@@ -64,11 +64,11 @@ func TestNobodyElseDownloadsABackup(t *testing.T) {
 func TestABackupThatFailsBeforeItsFirstByteIsAProblem(t *testing.T) {
 	b := newBed(t, func(o *httpgw.Options) {
 		o.Backup = func(context.Context, httpgw.Caller, io.Writer) (string, error) {
-			return "", fault.New(fault.Conflict, "backup_running", "a backup is being made already")
+			return "", fault.New(fault.ResourceExhausted, "backup_running", "a backup is being made already")
 		}
 	})
 	a := b.send(http.MethodPost, api.BackupPath, nil)
-	if p := a.problem(t); a.status != http.StatusConflict || p.Reason != "backup_running" {
+	if p := a.problem(t); a.status != http.StatusTooManyRequests || p.Reason != "backup_running" {
 		t.Errorf("%d %+v", a.status, p)
 	}
 	b = newBed(t, func(o *httpgw.Options) { o.Backup = nil })

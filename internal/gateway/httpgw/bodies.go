@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/frame"
 	"github.com/keyload/keyload/internal/limits"
 )
@@ -32,9 +33,9 @@ func (b *bodies) take(tenant string, n, ofBody int) *fault.Error {
 	defer b.mu.Unlock()
 	switch own := b.tenants[tenant]; {
 	case b.held+n > b.max+reserve:
-		return busy("bodies", "the server holds %d bytes of requests; its limit is %d", b.held, b.max)
+		return engine.Busy("bodies", "the server holds %d bytes of requests; its limit is %d", b.held, b.max)
 	case own+n > b.max/2+reserve:
-		return busy("bodies_tenant", "the server holds %d bytes of the tenant's requests; half of what it takes is %d", own, b.max/2)
+		return engine.Busy("bodies_tenant", "the server holds %d bytes of the tenant's requests; half of what it takes is %d", own, b.max/2)
 	}
 	if b.tenants == nil {
 		b.tenants = map[string]int{}
@@ -42,12 +43,6 @@ func (b *bodies) take(tenant string, n, ofBody int) *fault.Error {
 	b.held += n
 	b.tenants[tenant] += n
 	return nil
-}
-
-func busy(reason, format string, args ...any) *fault.Error {
-	f := fault.New(fault.ResourceExhausted, reason, format, args...).WithRetry(fault.RetrySameID)
-	f.RetryAfterMillis = 50
-	return f
 }
 
 func (b *bodies) give(tenant string, n int) {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/engine"
 )
 
 // sessions are those that are open: http.Server forgets a connection that was
@@ -33,7 +34,7 @@ func (o *sessions) take() *fault.Error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.taken >= o.max {
-		return busy("sessions", "the server has %d sessions, its limit; close one, or send calls over fewer", o.taken).With("limit", "%d", o.max)
+		return engine.Busy("sessions", "the server has %d sessions, its limit; close one, or send calls over fewer", o.taken).With("limit", "%d", o.max)
 	}
 	o.taken++
 	return nil
