@@ -81,9 +81,7 @@ func Open(dir string, opts Options) (*Store, error) {
 func newStore(dir string, opts Options) *Store {
 	s := &Store{opts: opts, broken: make(chan struct{}), closing: make(chan struct{}), dir: dir}
 	s.disk.store, s.disk.spare = s, vfs.NewMem()
-	if s.disk.FS = opts.FS; opts.FS == nil {
-		s.disk.FS = vfs.Default
-	}
+	s.disk.FS = onDisk(opts)
 	s.disk.aside = s.disk.PathJoin(dir, checkpointPrefix)
 	return s
 }
