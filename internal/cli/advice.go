@@ -87,10 +87,10 @@ func step(e *fault.Error, about subject) string {
 	if s := stepOfGroup(e, about); s != "" {
 		return s
 	}
-	if s := stepOfReason(e.Reason); s != "" {
+	if s := stepOfReason(e.Reason, about); s != "" {
 		return s
 	}
-	if s := stepOfBackup(e.Reason); s != "" {
+	if s := stepOfBackup(e.Reason, about); s != "" {
 		return s
 	}
 	switch e.Code {
@@ -102,7 +102,7 @@ func step(e *fault.Error, about subject) string {
 		if e.Reason == "policy_epoch" {
 			return "receive again when the lease has ended"
 		}
-		return "have an administrator allow it (keyload principals configure)"
+		return "have an administrator allow it (" + about.command("principals", "configure") + ")"
 	case fault.NotFound:
 		return "check the names and --partition"
 	case fault.Conflict, fault.RevisionConflict:
@@ -172,14 +172,14 @@ func stepOfGroup(e *fault.Error, about subject) string {
 }
 
 // stepOfReason is for causes of which more is known than their code.
-func stepOfReason(reason string) string {
+func stepOfReason(reason string, about subject) string {
 	switch reason {
 	case "unreachable":
-		return "see that a server runs there (keyload serve), or give --url, or --dir to work without one"
+		return "see that a server runs there (keyload serve --dir DIR), or give --url, or --dir to work without one"
 	case "listen":
 		return "choose another address (keyload serve --help: --listen, --tls-cert, --tls-key, --insecure)"
 	case "no_store":
-		return "give the directory of a store, or make one (keyload init --dir DIR)"
+		return "give the directory of a store, or make one (" + typedName("").command("init", "--dir", about.directory()) + ")"
 	case "store_in_use":
 		return "use the server that has it open, or stop it"
 	case "store_exists", "directory_not_empty":
@@ -189,9 +189,9 @@ func stepOfReason(reason string) string {
 	case "command_id_reused":
 		return "keep this id for the request it was made for"
 	case "restored", "intake_refused":
-		return "have an administrator look (keyload admin restore-status) and let the store go on: keyload admin dispatch running"
+		return "have an administrator look (" + about.command("admin", "restore-status") + ") and let the store go on: " + about.command("admin", "dispatch", "running")
 	case "dispatch_paused":
-		return "have an administrator let the store go on: keyload admin dispatch running"
+		return "have an administrator let the store go on: " + about.command("admin", "dispatch", "running")
 	case "earlier_history":
 		return "look at what is stored, and use a new id for new work"
 	case "receipt_horizon":
@@ -201,7 +201,7 @@ func stepOfReason(reason string) string {
 }
 
 // stepOfBackup is for what stands in the way of a backup or a restore.
-func stepOfBackup(reason string) string {
+func stepOfBackup(reason string, about subject) string {
 	switch reason {
 	case "backup_running":
 		return "wait until it is done"
@@ -226,7 +226,7 @@ func stepOfBackup(reason string) string {
 	case "directory_unusable":
 		return "make the directory above it, or give another one"
 	case "restore_unfinished":
-		return "restore into it again (keyload restore FROM DIR), or remove the directory"
+		return "restore into it again (" + typedName("").command("restore", "FROM", about.directory()) + "), or remove the directory"
 	}
 	return ""
 }

@@ -126,15 +126,11 @@ func (*restoreStatusCmd) Run(s *session) error {
 func (s *session) tellWaiting(st *api.AdminRestoreStatusResponse) error {
 	var next []string
 	for _, g := range st.Groups {
-		about := subject{request: &api.SubscriptionsResumeRequest{Group: g.Group, ExpectedGeneration: g.Generation}, dir: s.Dir}
+		about := subject{request: &api.SubscriptionsResumeRequest{Group: g.Group, ExpectedGeneration: g.Generation}, site: s.site()}
 		next = append(next, about.onGroup("resume", about.atGeneration("")...))
 	}
 	if st.Dispatch.Paused {
-		words := []string{"admin", "dispatch", "running"}
-		if s.Dir != "" {
-			words = append(words, "--dir", s.Dir)
-		}
-		next = append(next, typedName("").command(words...))
+		next = append(next, s.site().command("admin", "dispatch", "running"))
 	}
 	out := "nothing waits\n"
 	if len(next) > 0 {

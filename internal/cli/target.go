@@ -12,6 +12,9 @@ import (
 // defaultURL is where a server listens that was told nothing else.
 const defaultURL = "http://127.0.0.1:7600"
 
+// urlVariable names the server in the environment.
+const urlVariable = "KEYLOAD_URL"
+
 // open connects to the server, or opens the store of --dir. The caller closes
 // it with the returned function.
 func (s *session) open() (api.Doer, func() error, error) {
