@@ -54,12 +54,24 @@ func (p private) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts
 	return p.FS.OpenReadWrite(name, category, opts...)
 }
 
-// Lock implements vfs.FS.
+// Lock implements vfs.FS. Whoever had the directory may have removed the file just
+// before: then the lock is on a file without a name, which keeps nobody out.
 func (p private) Lock(name string) (io.Closer, error) {
 	if err := claim(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return p.FS.Lock(name)
+	before, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := p.FS.Lock(name)
+	if err != nil {
+		return nil, err
+	}
+	if after, err := os.Stat(name); err != nil || !os.SameFile(before, after) {
+		return nil, errors.Join(errLockHeld, lock.Close())
+	}
+	return lock, nil
 }
 
 // Unwrap implements vfs.FS.
