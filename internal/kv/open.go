@@ -15,13 +15,13 @@ type proving func(files vfs.FS, dir, manifest string, names []string) error
 // open opens the database, after prove has examined what is there. What counts is
 // what is there once the directory is locked: before, somebody else may be at it.
 func (s *Store) open(prove proving) error {
-	if err := s.mayOpen(); err != nil {
+	if err := mayOpen(s); err != nil {
 		return err
 	}
 	if err := s.takeLock(); err != nil {
 		return err
 	}
-	f, err := s.examine(prove)
+	f, err := examine(s, prove)
 	if err != nil {
 		return firstError(err, s.unlock())
 	}
@@ -40,7 +40,7 @@ func (f *found) exists() bool { return f.db != nil && f.db.Exists }
 // absent says that there is no store, and that nothing keeps one from being made.
 func (f *found) absent() bool { return !f.there || f.db != nil && !f.db.Exists }
 
-func (s *Store) look() (*found, error) {
+func look(s *Store) (*found, error) {
 	names, err := s.disk.FS.List(s.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -57,11 +57,11 @@ func (s *Store) look() (*found, error) {
 
 // mayOpen refuses what needs no lock to be refused, before anything is made, and
 // makes the directory of a new store.
-func (s *Store) mayOpen() error {
+func mayOpen(s *Store) error {
 	if err := unfinished(s); err != nil {
 		return err
 	}
-	f, err := s.look()
+	f, err := look(s)
 	switch {
 	case err != nil || !f.absent():
 		return err
@@ -70,11 +70,11 @@ func (s *Store) mayOpen() error {
 	case s.opts.MustExist || s.opts.ReadOnly:
 		return fmt.Errorf("%w: %s", ErrMissing, s.dir)
 	}
-	return s.makeDir()
+	return makeDir(s)
 }
 
 // makeDir makes the directory if it is missing, durably.
-func (s *Store) makeDir() error {
+func makeDir(s *Store) error {
 	below := s.disk.FS
 	var grown []string // directories that get a new name
 	for dir := below.PathJoin(s.dir); ; {
@@ -104,11 +104,11 @@ func (s *Store) makeDir() error {
 }
 
 // examine is what counts: it looks once the directory is locked.
-func (s *Store) examine(prove proving) (*found, error) {
+func examine(s *Store, prove proving) (*found, error) {
 	if err := unfinished(s); err != nil {
 		return nil, err
 	}
-	f, err := s.look()
+	f, err := look(s)
 	if err != nil {
 		return nil, err
 	}
