@@ -119,7 +119,7 @@ func (p *past) restore(later time.Duration) engine.Restored {
 	p.clock.Add(later.Milliseconds())
 	store, err := kv.Open("store", kv.Options{FS: copied})
 	must(p.t, err)
-	r, err := engine.Restore(store, engine.RestoreOptions{Now: p.clock.Load()})
+	r, err := engine.Restore(p.t.Context(), store, engine.RestoreOptions{Now: p.clock.Load()})
 	must(p.t, err)
 	must(p.t, store.Close())
 	p.files = copied
@@ -423,5 +423,28 @@ func TestCase096PositionsGoOnFromTheCutAndEveryGroupGetsTheNext(t *testing.T) {
 		if len(got.Deliveries) != 1 || got.Deliveries[0].Event.Position != 101 {
 			t.Errorf("group %s got %+v", g.Group, got.Deliveries)
 		}
+	}
+}
+
+// The machine that restores may be one whose clock nobody has set yet.
+func TestARestoreOnAMachineWhoseClockIsBehindSucceedsAndWaitsForTheClock(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, behind := range []time.Duration{time.Minute, 23 * time.Hour, 25 * time.Hour, 7*day + time.Hour, 30 * day, 400 * day} {
+		p := newPast(t)
+		was := p.clock.Load()
+		p.restore(-behind)
+		st, err := p.db.RestoreStatus(ctx)
+		must(t, err)
+		if !st.Dispatch.Paused || st.PausedGroups == 0 {
+			t.Errorf("%s behind: %+v", behind, st)
+		}
+		_, err = p.db.ResumeDispatch(ctx)
+		if fault.CodeOf(err) != fault.ClockUncertain {
+			t.Errorf("%s behind: a command gets %v", behind, err)
+		}
+		p.clock.Store(was)
+		_, err = p.db.ResumeDispatch(ctx)
+		must(t, err)
+		must(t, p.db.Close())
 	}
 }

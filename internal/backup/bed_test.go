@@ -109,9 +109,20 @@ func from(content []byte) backup.Open {
 	return func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 }
 
-// sound is the check of a restore.
+// spoil adds a row that follows from nothing.
+func (b *bed) spoil() {
+	b.t.Helper()
+	tx := b.db.Engine().Store().NewTx()
+	tx.Begin()
+	tx.Put([]byte{0xfe, 1, 2}, []byte("x"))
+	p, err := tx.Commit()
+	must(b.t, err)
+	must(b.t, errors.Join(p.Wait(), tx.Close()))
+}
+
+// sound checks a store, and counts its rows.
 func sound(s *kv.Store) (int64, error) {
-	r, err := check.Store(s, nil)
+	r, err := check.Store(context.Background(), s, nil)
 	if err != nil {
 		return 0, err
 	}

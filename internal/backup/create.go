@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/machine"
@@ -35,7 +36,7 @@ func New(e *engine.Engine, version string) *Maker { return &Maker{engine: e, ver
 // was written is no backup; all are *fault.Error: Conflict (reason
 // backup_running), Corruption when damage was met, ResourceExhausted (reason
 // no_room), OwnershipLost when the store closes, Cancelled, RecoveryRequired.
-func (m *Maker) Create(ctx context.Context, w io.Writer, progress Progress) (*Backup, error) {
+func (m *Maker) Create(ctx context.Context, w io.Writer, progress check.Progress) (*Backup, error) {
 	if !m.busy.CompareAndSwap(false, true) {
 		return nil, fault.New(fault.Conflict, "backup_running", "a backup of this store is being made already; wait until it is done")
 	}
@@ -54,14 +55,14 @@ func (m *Maker) Create(ctx context.Context, w io.Writer, progress Progress) (*Ba
 
 // CreateFor is Create for a caller, who must be an administrator of the store:
 // PermissionDenied otherwise.
-func (m *Maker) CreateFor(ctx context.Context, who *engine.Caller, w io.Writer, progress Progress) (*Backup, error) {
+func (m *Maker) CreateFor(ctx context.Context, who *engine.Caller, w io.Writer, progress check.Progress) (*Backup, error) {
 	if err := engine.Administrator(ctx, m.engine, who); err != nil {
 		return nil, err
 	}
 	return m.Create(ctx, w, progress)
 }
 
-func (m *Maker) create(ctx context.Context, w io.Writer, progress Progress) (*Backup, error) {
+func (m *Maker) create(ctx context.Context, w io.Writer, progress check.Progress) (*Backup, error) {
 	durable := m.engine.Status().Shards
 	c, err := m.engine.Store().Checkpoint(ctx)
 	if err != nil {
@@ -109,7 +110,7 @@ func (e *outputError) Unwrap() error { return e.error }
 
 // readCopy reads every row of the copy, which verifies every block of it, and
 // takes down what it is.
-func readCopy(ctx context.Context, c *kv.Checkpoint, m *Manifest, progress Progress) error {
+func readCopy(ctx context.Context, c *kv.Checkpoint, m *Manifest, progress check.Progress) error {
 	s, err := c.Store()
 	if err != nil {
 		return err
@@ -117,7 +118,7 @@ func readCopy(ctx context.Context, c *kv.Checkpoint, m *Manifest, progress Progr
 	snap := s.NewSnapshot().Within(ctx)
 	err = describe(snap, m)
 	if err == nil {
-		rows := &meter{progress, "rows read", 0, 0}
+		rows := &meter{progress, rowsRead, 0, 0}
 		err = snap.Scan(nil, nil, false, func(_, _ []byte) (bool, error) {
 			if m.Rows++; m.Rows%rowsAtOnce == 0 {
 				rows.add(rowsAtOnce)
@@ -168,12 +169,12 @@ func (m *Maker) compare(manifest *Manifest, durable []api.ShardStatus) error {
 }
 
 // hashFiles takes down every file of the copy; they do not change.
-func hashFiles(ctx context.Context, c *kv.Checkpoint, m *Manifest, progress Progress) error {
+func hashFiles(ctx context.Context, c *kv.Checkpoint, m *Manifest, progress check.Progress) error {
 	files := c.Files()
 	for _, f := range files {
 		m.Bytes += f.Bytes
 	}
-	hashed := &meter{progress, "bytes hashed", 0, m.Bytes}
+	hashed := &meter{progress, bytesHashed, 0, m.Bytes}
 	for _, f := range files {
 		r, err := c.Open(f.Name)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/backup"
+	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
 )
@@ -55,7 +56,7 @@ func TestABackupUnderLoadIsEveryPartitionAtOneMoment(t *testing.T) {
 		}
 		content, made := b.archive()
 		files := vfs.NewMem()
-		got, err := backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{Files: kv.Options{FS: files}, Check: sound, Expect: made.ID})
+		got, err := backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{Files: kv.Options{FS: files}, Expect: made.ID})
 		must(t, err)
 		if got.Backup.ID != made.ID {
 			t.Errorf("restored %s, made %s", got.Backup.ID, made.ID)
@@ -108,7 +109,7 @@ func TestABackupSaysWhatItHas(t *testing.T) {
 	status := b.db.Engine().Status()
 	steps := map[string][2]int64{}
 	var out bytes.Buffer
-	made, err := b.maker.Create(t.Context(), &out, func(step string, done, total int64) { steps[step] = [2]int64{done, total} })
+	made, err := b.maker.Create(t.Context(), &out, func(step check.Step, done, total int64) { steps[step.Done] = [2]int64{done, total} })
 	must(t, err)
 	got, err := backup.Verify(t.Context(), bytes.NewReader(out.Bytes()), made.ID, nil)
 	must(t, err)
@@ -123,7 +124,7 @@ func TestABackupSaysWhatItHas(t *testing.T) {
 	if c := status.Shards[0].CatalogVersion; got.CatalogRevision != c || c == 0 {
 		t.Errorf("catalog revision %d, the store says %d", got.CatalogRevision, c)
 	}
-	for _, step := range []string{"bytes hashed", "bytes packed"} {
+	for _, step := range []string{"hashed", "packed"} {
 		if s := steps[step]; s[0] != got.Bytes || s[1] != got.Bytes {
 			t.Errorf("%s: the last report was %v of %d", step, s, got.Bytes)
 		}

@@ -218,7 +218,7 @@ func TestAForgedArchiveIsRefusedAndNothingIsRestored(t *testing.T) {
 			forge(f)
 			made := f.put()
 			files := vfs.NewMem()
-			_, err := backup.Restore(t.Context(), from(made), "to", backup.RestoreOptions{Files: kv.Options{FS: files}, Check: sound})
+			_, err := backup.Restore(t.Context(), from(made), "to", backup.RestoreOptions{Files: kv.Options{FS: files}})
 			if fault.CodeOf(err) != fault.Corruption {
 				t.Errorf("restore says %v", err)
 			}

@@ -23,7 +23,7 @@ func TestABackupOfAStoreOfAnOlderFormatIsRestoredAndUpgraded(t *testing.T) {
 		t.Fatalf("the backup has format %d: the test tests nothing", made.StoreFormat)
 	}
 	files := vfs.NewMem()
-	_, err := backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{Files: kv.Options{FS: files}, Check: sound})
+	_, err := backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{Files: kv.Options{FS: files}})
 	must(t, err)
 	db := restored(t, files, "to")
 	if got := db.Engine().Status().Format; got != system.Format {

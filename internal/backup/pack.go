@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/check"
 )
 
 // manifestName is the first entry of every archive.
@@ -21,14 +22,19 @@ const manifestName = "manifest.json"
 // windowBytes is how far back the compressor looks, and how much a reader keeps.
 const windowBytes = 4 << 20
 
-// Progress is told how far a step of long work is. The units of one step stay
-// the same; total may be 0 where it is not known.
-type Progress func(step string, done, total int64)
+// The steps of making and reading backups.
+var (
+	rowsRead      = check.Step{Done: "read", Unit: check.Rows}
+	bytesHashed   = check.Step{Done: "hashed", Unit: check.Bytes}
+	bytesPacked   = check.Step{Done: "packed", Unit: check.Bytes}
+	bytesVerified = check.Step{Done: "verified", Unit: check.Bytes}
+	bytesRestored = check.Step{Done: "restored", Unit: check.Bytes}
+)
 
-// meter reports one step to a Progress that may be nil.
+// meter reports one step; report may be nil.
 type meter struct {
-	report      Progress
-	step        string
+	report      check.Progress
+	step        check.Step
 	done, total int64
 }
 
@@ -79,7 +85,7 @@ type source func(name string) (io.ReadCloser, error)
 
 // pack writes an archive. The manifest is a frame of its own, with a checksum of
 // its own, so that it can be trusted without reading the rest.
-func pack(ctx context.Context, w io.Writer, m *Manifest, open source, progress Progress) (id string, err error) {
+func pack(ctx context.Context, w io.Writer, m *Manifest, open source, progress check.Progress) (id string, err error) {
 	text, err := m.encode()
 	if err != nil {
 		return "", err
@@ -104,7 +110,7 @@ func pack(ctx context.Context, w io.Writer, m *Manifest, open source, progress P
 		return "", err
 	}
 	z.Reset(out)
-	packed := &meter{progress, "bytes packed", 0, m.Bytes}
+	packed := &meter{progress, bytesPacked, 0, m.Bytes}
 	for _, f := range m.Files {
 		if err := packFile(ctx, t, m, f, open, packed); err != nil {
 			return "", err

@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/check"
 )
 
 // maxWindowBytes bounds what a reader keeps of an archive.
@@ -107,7 +108,7 @@ func sameHeader(h *tar.Header, bytes int64, name string, m *Manifest) error {
 
 // each gives every file to fn, in order, and compares it with the manifest after
 // that; fn must not trust what it was given before each returns.
-func (a *archive) each(step string, progress Progress, fn func(f File, content io.Reader) error) error {
+func (a *archive) each(step check.Step, progress check.Progress, fn func(f File, content io.Reader) error) error {
 	m := &meter{progress, step, 0, a.Bytes}
 	for _, f := range a.Files {
 		if err := a.file(f, m, fn); err != nil {
@@ -197,7 +198,7 @@ func Inspect(ctx context.Context, r io.Reader) (*Backup, error) {
 // Verify reads a whole archive and compares every byte with the manifest and the
 // manifest with expect, the id that was noted when the backup was made; "" takes
 // any. Errors are those of Inspect, and Conflict (reason other_backup).
-func Verify(ctx context.Context, r io.Reader, expect string, progress Progress) (*Backup, error) {
+func Verify(ctx context.Context, r io.Reader, expect string, progress check.Progress) (*Backup, error) {
 	a, err := openArchive(ctx, r)
 	if err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func Verify(ctx context.Context, r io.Reader, expect string, progress Progress) 
 	if err := a.expected(expect); err != nil {
 		return nil, err
 	}
-	err = a.each("bytes verified", progress, func(f File, content io.Reader) error {
+	err = a.each(bytesVerified, progress, func(f File, content io.Reader) error {
 		_, err := io.Copy(io.Discard, content)
 		return err
 	})

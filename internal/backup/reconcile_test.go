@@ -39,7 +39,7 @@ func TestARestoredStoreIsReconciledAndGoesOnWhereItsBackupEnded(t *testing.T) {
 	for _, intake := range []bool{false, true} {
 		files := vfs.NewMem()
 		_, err = backup.Restore(ctx, from(content), "to", backup.RestoreOptions{
-			Files: kv.Options{FS: files}, Check: sound, Expect: made.ID, AllowIntake: intake,
+			Files: kv.Options{FS: files}, Expect: made.ID, AllowIntake: intake,
 		})
 		must(t, err)
 		db := restored(t, files, "to")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/resource/system"
@@ -19,9 +20,9 @@ import (
 type RestoreOptions struct {
 	// Expect is the id that was noted when the backup was made; "" takes any.
 	Expect string
-	// Check examines the store before anything in it is changed, and says how many
-	// rows it has; nil leaves that out. An error ends the restore.
-	Check func(*kv.Store) (rows int64, err error)
+	// SkipCheck leaves out the proof that every rule of the store holds, which is made
+	// before anything in it is changed.
+	SkipCheck bool
 	// AllowIntake lets callers publish and enqueue while dispatch is paused.
 	AllowIntake bool
 	// Now is the instant of the restore in milliseconds; 0 is the machine's clock.
@@ -29,7 +30,7 @@ type RestoreOptions struct {
 	// Files are the options the store is opened with; the zero value is the disk.
 	Files kv.Options
 	// Progress is told how far it is; nil for nobody.
-	Progress Progress
+	Progress check.Progress
 }
 
 // Restored is what a store was made of, and what became of it.
@@ -45,13 +46,14 @@ type Open func(ctx context.Context) (io.ReadCloser, error)
 
 // Restore makes the store of an archive in dir, which must be missing or empty. It
 // reads and verifies the whole archive before it writes anything, and verifies it
-// again while it writes. The store is a new incarnation: dispatch and every group
+// again while it writes; then it checks the store. The store is a new incarnation: dispatch and every group
 // are paused, and tokens, cursors and receipts of before hold no more. Until the last step nothing in dir opens as a store,
 // whatever happens to this process, and a repeat of the same restore begins anew.
 // Errors are *fault.Error: those of Verify; Conflict (reasons store_exists,
 // directory_not_empty, store_in_use), Validation (reason directory_unusable),
 // ResourceExhausted (reason no_room), RecoveryRequired when the disk fails. After
-// an error nothing is left, or what the next restore removes.
+// an error nothing is left, or what the next restore removes; only after the reason
+// restore_unconfirmed the store may be there, and is whole if it opens.
 func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Restored, error) {
 	if err := kv.Restorable(dir, o.Files); err != nil {
 		return nil, beginFault(dir, err)
@@ -64,7 +66,7 @@ func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Res
 	if err != nil {
 		return nil, beginFault(dir, err)
 	}
-	done := &Restored{Backup: b, Dir: dir, Checked: o.Check != nil}
+	done := &Restored{Backup: b, Dir: dir, Checked: !o.SkipCheck}
 	done.Restored, err = restore(ctx, open, r, b, o)
 	if err == nil {
 		err = context.Cause(ctx)
@@ -75,7 +77,7 @@ func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Res
 		err = r.Publish()
 	}
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, kv.ErrUnconfirmed) {
 			return nil, ended(cause)
 		}
 		return nil, restoreFault(dir, err)
@@ -102,7 +104,7 @@ func verified(ctx context.Context, open Open, o RestoreOptions) (*Backup, error)
 		return nil, fault.New(fault.FormatUnsupported, "newer_format",
 			"the store in the backup has format %d; this program knows formats up to %d. Use the program that wrote it, or a newer one", a.StoreFormat, system.Format)
 	}
-	err = a.each("bytes verified", o.Progress, func(_ File, content io.Reader) error {
+	err = a.each(bytesVerified, o.Progress, func(_ File, content io.Reader) error {
 		_, err := io.Copy(io.Discard, content)
 		return err
 	})
@@ -121,7 +123,7 @@ func restore(ctx context.Context, open Open, r *kv.Restoring, b *Backup, o Resto
 	if err != nil {
 		return done, err
 	}
-	err = examine(s, b, o)
+	err = examine(ctx, s, b, o)
 	if err == nil {
 		err = context.Cause(ctx)
 	}
@@ -130,7 +132,7 @@ func restore(ctx context.Context, open Open, r *kv.Restoring, b *Backup, o Resto
 		if now == 0 {
 			now = time.Now().UnixMilli()
 		}
-		done, err = engine.Restore(s, engine.RestoreOptions{Now: now, AllowIntake: o.AllowIntake})
+		done, err = engine.Restore(ctx, s, engine.RestoreOptions{Now: now, AllowIntake: o.AllowIntake})
 	}
 	if failed := s.Err(); failed != nil {
 		err = failed // says what happened, not what it meant for a command
@@ -139,7 +141,7 @@ func restore(ctx context.Context, open Open, r *kv.Restoring, b *Backup, o Resto
 }
 
 // unpack is the second reading: of the same archive, to the byte.
-func unpack(ctx context.Context, open Open, to *kv.Restoring, b *Backup, progress Progress) error {
+func unpack(ctx context.Context, open Open, to *kv.Restoring, b *Backup, progress check.Progress) error {
 	r, err := open(ctx)
 	if err != nil {
 		return err
@@ -153,11 +155,11 @@ func unpack(ctx context.Context, open Open, to *kv.Restoring, b *Backup, progres
 	if a.ID != b.ID {
 		return fault.New(fault.Conflict, "other_backup", "the backup was replaced while it was restored: it is %s now, and was %s", a.ID, b.ID)
 	}
-	return a.each("bytes restored", progress, func(f File, content io.Reader) error { return to.Write(f.Name, content) })
+	return a.each(bytesRestored, progress, func(f File, content io.Reader) error { return to.Write(f.Name, content) })
 }
 
-// examine compares the store with the manifest, and has it checked.
-func examine(s *kv.Store, b *Backup, o RestoreOptions) error {
+// examine compares the store with the manifest, and checks it.
+func examine(ctx context.Context, s *kv.Store, b *Backup, o RestoreOptions) error {
 	found := &Manifest{}
 	snap := s.NewSnapshot()
 	if err := errors.Join(describe(snap, found), snap.Close()); err != nil {
@@ -167,14 +169,21 @@ func examine(s *kv.Store, b *Backup, o RestoreOptions) error {
 		!slices.Equal(found.Shards, b.Shards) {
 		return damaged("the store in it is not the one that its manifest describes")
 	}
-	if o.Check == nil {
+	if o.SkipCheck {
 		return nil
 	}
-	rows, err := o.Check(s)
-	if err == nil && rows != b.Rows {
-		err = damaged("the store in it has %d rows, and its manifest says %d", rows, b.Rows)
+	r, err := check.Store(ctx, s, o.Progress)
+	switch {
+	case err != nil:
+		return err
+	case len(r.Findings) > 0:
+		f := r.Findings[0]
+		return fault.New(fault.Corruption, "unsound_backup",
+			"the store in the backup breaks its rules, %d times; the first one is %s, %s: %s", int64(len(r.Findings))+r.More, f.Invariant, f.Where, f.Text)
+	case r.Rows != b.Rows:
+		return damaged("the store in it has %d rows, and its manifest says %d", r.Rows, b.Rows)
 	}
-	return err
+	return nil
 }
 
 // beginFault is restoreFault for what kept a restore from beginning.
@@ -190,6 +199,9 @@ func restoreFault(dir string, err error) error {
 	switch {
 	case fault.From(err) != nil:
 		return fault.From(err)
+	case errors.Is(err, kv.ErrUnconfirmed):
+		return fault.New(fault.RecoveryRequired, "restore_unconfirmed",
+			"all of the restore was done, but the disk did not confirm its last step: %v. Look at the disk, then open %s: if it opens, it is the whole restored store and nothing is to be repeated; if a restore into it was not finished, repeat the restore", err, dir)
 	case errors.Is(err, kv.ErrNotEmpty):
 		return fault.New(fault.Conflict, "directory_not_empty", "%s is not empty; a backup is restored into a missing or empty directory. Nothing was changed", dir)
 	case errors.Is(err, kv.ErrLocked):

@@ -16,6 +16,7 @@ import (
 
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/backup"
+	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/kv"
 )
 
@@ -43,23 +44,30 @@ func TestARestoredStoreHasExactlyTheRowsOfItsBackup(t *testing.T) {
 	want := rows(t, b.db.Engine().Store())
 	content, made := b.archive()
 	for _, there := range []bool{false, true} {
-		files := vfs.NewMem()
+		files := vfs.NewCrashableMem()
 		if there {
 			must(t, files.MkdirAll("to", 0o755))
 		}
 		seen := ""
-		var got map[string]string
+		var copied *vfs.MemFS // before anything was changed
 		done, err := backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{
 			Files: kv.Options{FS: files}, Expect: made.ID, Now: 1_800_000_000_000,
-			Check: func(s *kv.Store) (int64, error) { got = rows(t, s); return sound(s) },
-			Progress: func(step string, done, total int64) {
+			Progress: func(step check.Step, done, total int64) {
 				if done == total {
-					seen += step + ", "
+					seen += step.Done + ", "
+				}
+				if step.Unit == check.Rows && copied == nil {
+					copied = files.CrashClone(vfs.CrashCloneCfg{})
 				}
 			},
 		})
 		must(t, err)
-		if seen != "bytes verified, bytes restored, " {
+		must(t, copied.Remove("to/RESTORING"))
+		first, err := kv.Open("to", kv.Options{FS: copied, CacheBytes: 1 << 20})
+		must(t, err)
+		got := rows(t, first)
+		must(t, first.Close())
+		if seen != "verified, restored, checked, " {
 			t.Errorf("the steps that ended: %s", seen)
 		}
 		if done.Earlier != made.Incarnation || done.Incarnation == made.Incarnation || done.Backup.ID != made.ID || !done.Checked {
@@ -100,21 +108,21 @@ func TestARestoreThatFailsLeavesNothing(t *testing.T) {
 	other, _ := b.archive()
 	changed := bytes.Clone(content)
 	changed[len(changed)*3/4] ^= 1
-	unsound := errors.New("unsound")
+	b.spoil()
+	unsound, _ := b.archive()
 	for what, c := range map[string]struct {
 		open   backup.Open
 		o      backup.RestoreOptions
 		code   fault.Code
 		reason string
 	}{
-		"another backup":                      {from(other), backup.RestoreOptions{Expect: made.ID}, fault.Conflict, "other_backup"},
-		"no backup":                           {turns(nil), backup.RestoreOptions{}, fault.NotFound, "no_backup"},
-		"a backup that goes away":             {turns(content, nil), backup.RestoreOptions{}, fault.NotFound, "no_backup"},
-		"a backup that is replaced":           {turns(content, other), backup.RestoreOptions{}, fault.Conflict, "other_backup"},
-		"a backup that is damaged meanwhile":  {turns(content, changed), backup.RestoreOptions{}, fault.Corruption, "damaged_backup"},
-		"a backup that is cut meanwhile":      {turns(content, content[:len(content)-50]), backup.RestoreOptions{}, fault.Corruption, "damaged_backup"},
-		"a store that does not check":         {from(content), backup.RestoreOptions{Check: func(*kv.Store) (int64, error) { return 0, unsound }}, fault.RecoveryRequired, "restore_failed"},
-		"a store with another number of rows": {from(content), backup.RestoreOptions{Check: func(*kv.Store) (int64, error) { return 1, nil }}, fault.Corruption, "damaged_backup"},
+		"another backup":                     {from(other), backup.RestoreOptions{Expect: made.ID}, fault.Conflict, "other_backup"},
+		"no backup":                          {turns(nil), backup.RestoreOptions{}, fault.NotFound, "no_backup"},
+		"a backup that goes away":            {turns(content, nil), backup.RestoreOptions{}, fault.NotFound, "no_backup"},
+		"a backup that is replaced":          {turns(content, other), backup.RestoreOptions{}, fault.Conflict, "other_backup"},
+		"a backup that is damaged meanwhile": {turns(content, changed), backup.RestoreOptions{}, fault.Corruption, "damaged_backup"},
+		"a backup that is cut meanwhile":     {turns(content, content[:len(content)-50]), backup.RestoreOptions{}, fault.Corruption, "damaged_backup"},
+		"a store that does not check":        {from(unsound), backup.RestoreOptions{}, fault.Corruption, "unsound_backup"},
 	} {
 		for _, there := range []bool{false, true} {
 			files := vfs.NewMem()
@@ -173,8 +181,7 @@ func TestARestoreEndsWithItsContextAtEveryStep(t *testing.T) {
 			}
 		}
 		_, err := backup.Restore(ctx, from(content), "to", backup.RestoreOptions{
-			Files: kv.Options{FS: files}, Progress: func(string, int64, int64) { step() },
-			Check: func(s *kv.Store) (int64, error) { step(); return sound(s) },
+			Files: kv.Options{FS: files}, Progress: func(check.Step, int64, int64) { step() },
 		})
 		cancel()
 		if err == nil {
@@ -209,7 +216,37 @@ func TestARestoreOntoADiskThatFailsLeavesNothingThatOpensAndCanBeRepeated(t *tes
 		}
 		wants(t, fmt.Sprintf("with room for %d writes", room), err, fault.RecoveryRequired, "restore_failed")
 		absent(t, fmt.Sprintf("with room for %d writes", room), mem, "to")
-		_, err = backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{Files: kv.Options{FS: mem}, Check: sound})
+		_, err = backup.Restore(t.Context(), from(content), "to", backup.RestoreOptions{Files: kv.Options{FS: mem}})
 		must(t, err)
 	}
+}
+
+// stuckLock is a disk that cannot give a lock back.
+type stuckLock struct{ vfs.FS }
+
+type stuck struct{ io.Closer }
+
+func (d stuckLock) Lock(name string) (io.Closer, error) {
+	held, err := d.FS.Lock(name)
+	return stuck{held}, err
+}
+
+func (s stuck) Close() error { return errors.Join(s.Closer.Close(), errBroken) }
+
+// Who reads that a restore failed repeats it: that it is there is never told as a
+// failure, nor as an end that somebody wished.
+func TestARestoreThatIsThereAndNotConfirmedIsNotToldAsAFailedOne(t *testing.T) {
+	content, _ := small(t)
+	mem := vfs.NewMem()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	disk := errorfs.Wrap(stuckLock{mem}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpRemove && op.Path == "to/RESTORING" {
+			cancel()
+		}
+		return nil
+	}))
+	_, err := backup.Restore(ctx, from(content), "to", backup.RestoreOptions{Files: kv.Options{FS: disk}})
+	wants(t, "a lock that cannot be given back", err, fault.RecoveryRequired, "restore_unconfirmed")
+	must(t, restored(t, mem, "to").Close())
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,34 +51,46 @@ func (r *Report) Repairable() bool {
 	return len(r.Findings) > 0
 }
 
-// Progress is told how many rows were read, of about how many.
-type Progress func(rows, estimate int64)
-
 // Dir checks the store in a directory that no process has open. Errors are
 // *fault.Error: NotFound, Conflict (reason store_in_use), Corruption,
-// FormatUnsupported; findings are no error.
-func Dir(dir string, progress Progress) (*Report, error) {
+// FormatUnsupported, Cancelled when ctx ends; findings are no error.
+func Dir(ctx context.Context, dir string, progress Progress) (*Report, error) {
 	store, err := kv.Open(dir, kv.Options{ReadOnly: true, CacheBytes: readCache})
 	if err != nil {
 		return nil, engine.OpenFault(dir, err)
 	}
-	r, err := Store(store, progress)
+	r, err := Store(ctx, store, progress)
 	return r, errors.Join(err, store.Close())
 }
 
-// Store checks an open store on one snapshot.
-func Store(store *kv.Store, progress Progress) (*Report, error) {
-	s := store.NewSnapshot()
+// Store checks an open store on one snapshot. Errors are those of Dir.
+func Store(ctx context.Context, store *kv.Store, progress Progress) (*Report, error) {
+	s := store.NewSnapshot().Within(ctx)
 	defer s.Close()
 	id, registry, err := open(s)
 	if err != nil {
 		return nil, err
 	}
-	r, err := all(s, registry, id, stepper(store, progress))
-	if err == nil && progress != nil {
-		progress(r.Rows, r.Rows)
+	r, err := all(s, registry, id, newPace(ctx, store, rowsChecked, progress))
+	if err != nil {
+		return nil, ended(ctx, err, "the check was ended before it was done, and says nothing about the store")
 	}
-	return r, err
+	if progress != nil {
+		progress(rowsChecked, r.Rows, r.Rows)
+	}
+	return r, nil
+}
+
+// ended tells of work that ended because its context did; what is said of it first.
+func ended(ctx context.Context, err error, what string) error {
+	cause := context.Cause(ctx)
+	if err == nil || cause == nil {
+		return err
+	}
+	if f := fault.From(cause); f != nil {
+		return f
+	}
+	return fault.New(fault.Cancelled, "cancelled", "%s: %v", what, cause)
 }
 
 // open reads what a store is.
@@ -95,29 +108,47 @@ func open(s *kv.Snapshot) (system.Identity, *op.Registry, error) {
 	return id, registry, err
 }
 
-// stepper turns the rows of one shard after another into progress.
-func stepper(store *kv.Store, progress Progress) func(before int64) func(rows int64) error {
-	if progress == nil {
-		return func(int64) func(int64) error { return nil }
+// pace tells how far the reading of all shards is, and ends it with its context.
+type pace struct {
+	ctx      context.Context
+	step     Step
+	progress Progress // nil for nobody
+	estimate int64    // of all rows
+	before   int64    // rows of the shards that are done
+	told     int64    // of progress; a shard with differences is read more than once
+}
+
+func newPace(ctx context.Context, store *kv.Store, step Step, progress Progress) *pace {
+	p := &pace{ctx: ctx, step: step, progress: progress}
+	if progress != nil {
+		p.estimate = kv.RowsEstimate(store)
 	}
-	estimate := kv.RowsEstimate(store)
-	return func(before int64) func(int64) error {
-		return func(rows int64) error {
-			progress(before+rows, max(estimate, before+rows+1)) // it is not over yet
-			return nil
-		}
+	return p
+}
+
+// row is told of the rows of one shard.
+func (p *pace) row(rows int64) error {
+	if done := p.before + rows; p.progress != nil && done > p.told {
+		p.told = done
+		p.progress(p.step, done, max(p.estimate, done+1)) // it is not over yet
 	}
+	return context.Cause(p.ctx)
 }
 
 // all checks every shard.
-func all(s *kv.Snapshot, registry *op.Registry, id system.Identity, step func(before int64) func(int64) error) (*Report, error) {
+func all(s *kv.Snapshot, registry *op.Registry, id system.Identity, p *pace) (*Report, error) {
 	r := newReport(id)
 	for shard := uint16(0); shard <= id.Shards; shard++ {
-		a, err := audit(s, registry, id, shard, step(r.Rows))
+		a, err := audit(s, registry, id, shard, 0, p.row)
 		if err != nil {
 			return nil, err
 		}
 		r.add(shard, a)
+		if p.before = r.Rows; shard < id.Shards {
+			if err := p.row(0); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return r, nil
 }

@@ -68,7 +68,7 @@ func (w *world) finds(rows ...row) bool {
 			return true
 		}
 	}
-	return w.tells(check.Store(w.store, nil))
+	return w.tells(check.Store(w.t.Context(), w.store, nil))
 }
 
 // secrets are contents of documents, events and messages, as they would be shown.

@@ -13,7 +13,7 @@ func Shard(store *kv.Store, shard uint16) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := audit(s, registry, id, shard, nil)
+	a, err := audit(s, registry, id, shard, 0, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func DerivedTables(store *kv.Store) (map[table.ID]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := audit(s, registry, id, 1, nil)
+	a, err := audit(s, registry, id, 1, 0, nil)
 	if err != nil {
 		return nil, err
 	}

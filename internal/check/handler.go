@@ -19,6 +19,10 @@ import (
 // the directory.
 const listedFindings = 100
 
+// heldRows bounds what a check holds on a node that serves: damage may be of any
+// extent, and must not take the memory of everybody else's work.
+const heldRows = 100_000
+
 // Handler answers admin.check: one shard a call, on one snapshot, and one call at a
 // time on a node, since each reads a whole shard.
 func Handler() op.Handler {
@@ -47,7 +51,7 @@ func shard(v *op.View, number uint16) (*api.AdminCheckResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := audit(s, v.Registry, id, number, func(int64) error {
+	a, err := audit(s, v.Registry, id, number, heldRows, func(int64) error {
 		runtime.Gosched() // who commits goes first
 		return nil
 	})

@@ -241,7 +241,7 @@ func TestProgressRisesToWhatWasReadAndEndsOnce(t *testing.T) {
 			must(t, store.Flush())
 		}
 		last, ends, calls := int64(-1), 0, 0
-		report, err := check.Store(store, func(rows, estimate int64) {
+		report, err := check.Store(t.Context(), store, func(_ check.Step, rows, estimate int64) {
 			if calls++; rows <= last || estimate < rows {
 				t.Errorf("%d of %d rows after %d", rows, estimate, last)
 			}

@@ -64,7 +64,7 @@ func TestCase029_EveryDerivedRowLostIsMadeAnewAndNoGroupMoves(t *testing.T) {
 	w.must(err)
 	gone := w.lost(all, derived)
 	w.write(gone...)
-	done, err := check.Rebuild(w.store, nil)
+	done, err := check.Rebuild(t.Context(), w.store, nil)
 	w.must(err)
 	added := int64(0)
 	for _, x := range done {
@@ -82,7 +82,7 @@ func TestCase029_EveryDerivedRowLostIsMadeAnewAndNoGroupMoves(t *testing.T) {
 	if w.finds() {
 		t.Error("a check still finds something")
 	}
-	if again, err := check.Rebuild(w.store, nil); err != nil || len(again) != 0 {
+	if again, err := check.Rebuild(t.Context(), w.store, nil); err != nil || len(again) != 0 {
 		t.Errorf("another repair writes %+v, %v", again, err)
 	}
 }
@@ -122,9 +122,9 @@ func TestFinishedRowsOfOneInstantAreMadeAnewTogether(t *testing.T) {
 			}
 		}
 		w.write(lost...)
-		_, err := check.Rebuild(w.store, nil)
+		_, err := check.Rebuild(t.Context(), w.store, nil)
 		w.must(err)
-		report, err := check.Store(w.store, nil)
+		report, err := check.Store(t.Context(), w.store, nil)
 		w.must(err)
 		if len(report.Findings) != 0 {
 			t.Errorf("without %05b: %+v", subset, report.Findings)
@@ -192,7 +192,7 @@ func TestAnInterruptedRepairCanBeRunAgain(t *testing.T) {
 	w.store = fill(disk)
 	synced.Store(1)
 	writes.Store(1)
-	_, err = check.Rebuild(w.store, nil)
+	_, err = check.Rebuild(t.Context(), w.store, nil)
 	if fault.CodeOf(err) != fault.RecoveryRequired {
 		t.Errorf("a repair on a disk that fails says %v", err)
 	}
@@ -202,7 +202,7 @@ func TestAnInterruptedRepairCanBeRunAgain(t *testing.T) {
 	if left == 0 || left == messages {
 		t.Fatalf("%d of %d rows are missing after the interruption", left, messages)
 	}
-	done, err := check.Rebuild(w.store, nil)
+	done, err := check.Rebuild(t.Context(), w.store, nil)
 	w.must(err)
 	if len(done) != 1 || done[0].Added != int64(left) {
 		t.Errorf("the second repair did %+v, want %d rows added", done, left)
@@ -272,7 +272,7 @@ func change(t *testing.T, dir string, write func(w *world)) {
 func TestARepairOfASoundStoreChangesNoByte(t *testing.T) {
 	dir := onDisk(t)
 	before := files(t, dir)
-	done, err := check.Repair(dir, nil)
+	done, err := check.Repair(t.Context(), dir, nil)
 	if err != nil || len(done.Tables) != 0 || len(done.Findings) != 0 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -291,11 +291,11 @@ func TestARepairSaysWhatItDidAndWhatIsLeft(t *testing.T) {
 			}
 		}
 	})
-	report, err := check.Dir(dir, nil)
+	report, err := check.Dir(t.Context(), dir, nil)
 	if err != nil || len(report.Findings) != 2 || report.Repairable() {
 		t.Fatalf("%+v, %v", report, err)
 	}
-	done, err := check.Repair(dir, nil)
+	done, err := check.Repair(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestAStoreThatIsOpenOrOfAnOlderFormatIsNotRepaired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := check.Repair(dir, nil); fault.CodeOf(err) != fault.Conflict {
+	if _, err := check.Repair(t.Context(), dir, nil); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("an open one: %v", err)
 	}
 	if err := db.Close(); err != nil {
@@ -335,7 +335,7 @@ func TestAStoreThatIsOpenOrOfAnOlderFormatIsNotRepaired(t *testing.T) {
 		w.must(errors.Join(err, p.Wait(), tx.Close()))
 	})
 	before := files(t, dir)
-	if _, err := check.Repair(dir, nil); fault.CodeOf(err) != fault.FormatUnsupported {
+	if _, err := check.Repair(t.Context(), dir, nil); fault.CodeOf(err) != fault.FormatUnsupported {
 		t.Errorf("an older one: %v", err)
 	}
 	if !maps.Equal(before, files(t, dir)) {

@@ -9,9 +9,9 @@ import (
 )
 
 // Remote checks the store of a server, shard by shard, each on a snapshot of its
-// own while the server goes on. progress is told how many shards are done. Errors
-// are those of admin.check.
-func Remote(ctx context.Context, d api.Doer, progress func(done, shards int64)) (*Report, error) {
+// own while the server goes on. Errors are those of
+// admin.check.
+func Remote(ctx context.Context, d api.Doer, progress Progress) (*Report, error) {
 	r := &Report{Counts: map[string]int64{}, Findings: []op.Finding{}}
 	shards := int64(1)
 	for shard := int64(0); shard < shards; shard++ {
@@ -29,7 +29,7 @@ func Remote(ctx context.Context, d api.Doer, progress func(done, shards int64)) 
 			r.Findings = append(r.Findings, op.Finding{Invariant: f.Invariant, Where: fmt.Sprintf("shard %d: %s", shard, f.Where), Text: f.Text, Derived: f.Derived})
 		}
 		if progress != nil {
-			progress(shard+1, shards)
+			progress(shardsChecked, shard+1, shards)
 		}
 	}
 	return r, nil

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 
@@ -41,8 +42,8 @@ const (
 // written is not opened for writing. What was written when a repair is interrupted
 // stands, and another repair goes on. Errors are those of Dir, and FormatUnsupported
 // for a store of an older format.
-func Repair(dir string, progress Progress) (*Repaired, error) {
-	report, err := Dir(dir, progress)
+func Repair(ctx context.Context, dir string, progress Progress) (*Repaired, error) {
+	report, err := Dir(ctx, dir, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +59,11 @@ func Repair(dir string, progress Progress) (*Repaired, error) {
 	if err != nil {
 		return nil, engine.OpenFault(dir, err)
 	}
-	if out.Tables, err = Rebuild(store, progress); err == nil {
-		if report, err = Store(store, progress); err == nil {
+	if out.Tables, err = Rebuild(ctx, store, progress); err == nil {
+		if report, err = Store(ctx, store, progress); err == nil {
 			out.Report = *report
 		}
+		err = ended(ctx, err, "the repair was done, and the check after it was ended before it was done")
 	}
 	if closeErr := store.Close(); err == nil && closeErr != nil {
 		err = fault.New(fault.RecoveryRequired, "close_failed", "the repaired store could not be closed: %v. Run the repair again", closeErr)
@@ -71,39 +73,42 @@ func Repair(dir string, progress Progress) (*Repaired, error) {
 
 // Rebuild is the writing part of Repair, on an open store that nobody else writes
 // to.
-func Rebuild(store *kv.Store, progress Progress) ([]Rebuilt, error) {
+func Rebuild(ctx context.Context, store *kv.Store, progress Progress) ([]Rebuilt, error) {
 	w := &writer{store: store, tx: store.NewTx(), tables: map[table.ID]*Rebuilt{}}
 	// The copies of the catalog come first: what the rows of a resource imply depends
 	// on its definition.
-	err := w.stage(progress, func(t table.Info) bool { return t.ID < table.Document && t.ID != table.Due })
+	err := w.stage(ctx, progress, func(t table.Info) bool { return t.ID < table.Document && t.ID != table.Due })
 	if err == nil {
-		err = w.stage(progress, func(t table.Info) bool { return t.ID >= table.Document || t.ID == table.Due })
+		err = w.stage(ctx, progress, func(t table.Info) bool { return t.ID >= table.Document || t.ID == table.Due })
 	}
 	if err = errors.Join(err, w.tx.Close()); err != nil {
-		return nil, damaged(err)
+		return nil, ended(ctx, damaged(err), "the repair was ended before it was done; what was written stands, and another repair goes on")
 	}
 	return w.list(), nil
 }
 
 // stage makes some tables anew, by one snapshot.
-func (w *writer) stage(progress Progress, some func(table.Info) bool) error {
-	s := w.store.NewSnapshot()
+func (w *writer) stage(ctx context.Context, progress Progress, some func(table.Info) bool) error {
+	s := w.store.NewSnapshot().Within(ctx)
 	defer s.Close()
 	id, registry, err := open(s)
 	if err != nil {
 		return err
 	}
-	step, before := stepper(w.store, progress), int64(0)
+	p := newPace(ctx, w.store, rowsCompared, progress)
 	for shard := uint16(0); shard <= id.Shards; shard++ {
-		a, err := audit(s, registry, id, shard, step(before))
+		a, err := audit(s, registry, id, shard, 0, p.row)
 		if err != nil {
 			return err
 		}
-		before += a.Rows
 		if _, err = a.Differences(0, some, w.difference); err != nil {
 			return err
 		}
 		if err := w.commit(); err != nil {
+			return err
+		}
+		p.before += a.Rows
+		if err := p.row(0); err != nil {
 			return err
 		}
 	}

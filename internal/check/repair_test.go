@@ -65,7 +65,7 @@ func TestARepairMakesEveryDerivedRowWhatItWas(t *testing.T) {
 				}
 				n++
 				w.write(d.rows...)
-				if _, err := check.Rebuild(w.store, nil); err != nil {
+				if _, err := check.Rebuild(t.Context(), w.store, nil); err != nil {
 					t.Fatalf("%s %s: %v", d.kind, tab.Name, err)
 				}
 				switch is := w.rows(); {
@@ -142,7 +142,7 @@ func TestARepairNeverTouchesARowThatFollowsFromNothing(t *testing.T) {
 			for _, d := range damages(tab, r, all, step) {
 				w.write(d.rows...)
 				before := w.rows()
-				_, err := check.Rebuild(w.store, nil)
+				_, err := check.Rebuild(t.Context(), w.store, nil)
 				after := w.rows()
 				if err != nil && (fault.CodeOf(err) != fault.Corruption || !maps.Equal(before, after)) {
 					t.Fatalf("%s %s: %v", d.kind, tab.Name, err)

@@ -11,8 +11,8 @@ import (
 )
 
 // audit checks one shard; that of the catalog also looks for rows that belong to no
-// shard.
-func audit(s *kv.Snapshot, registry *op.Registry, id system.Identity, shard uint16, step func(rows int64) error) (*op.Audit, error) {
+// shard. hold is op.Audit.Hold.
+func audit(s *kv.Snapshot, registry *op.Registry, id system.Identity, shard uint16, hold int64, step func(rows int64) error) (*op.Audit, error) {
 	head, err := machine.StoredHead(s, shard)
 	if err != nil {
 		return nil, damaged(err)
@@ -20,7 +20,7 @@ func audit(s *kv.Snapshot, registry *op.Registry, id system.Identity, shard uint
 	a := op.NewAudit(op.Scope{
 		R: s, Now: head.Time, Space: table.Space{Shard: shard}, Incarnation: id.Incarnation, Registry: registry,
 	}, registry.Resources())
-	a.Shards, a.Position, a.Epoch, a.Step = id.Shards, head.Position, head.Epoch, step
+	a.Shards, a.Position, a.Epoch, a.Hold, a.Step = id.Shards, head.Position, head.Epoch, hold, step
 	if err := a.Run(); err != nil {
 		return nil, damaged(fmt.Errorf("shard %d: %w", shard, err))
 	}

@@ -151,7 +151,7 @@ func (w *world) commit(p api.PartitionRef, ms ...api.Mutation) {
 func (w *world) restored() {
 	w.t.Helper()
 	w.must(w.e.Close())
-	_, err := engine.Restore(w.store, engine.RestoreOptions{Now: w.now})
+	_, err := engine.Restore(w.t.Context(), w.store, engine.RestoreOptions{Now: w.now})
 	w.must(err)
 	w.open()
 	_, err = w.ResumeDispatch(ctx)

@@ -213,7 +213,9 @@ func stepOfBackup(reason string, about subject) string {
 		return "make it first"
 	case "other_backup":
 		return "see that the location and the id belong together (keyload backup inspect FROM)"
-	case "damaged_backup", "not_a_backup", "unsound_backup":
+	case "unsound_backup":
+		return "use another backup, and keep this one; with --no-check it is restored as it is"
+	case "damaged_backup", "not_a_backup":
 		return "use another backup, and keep this one"
 	case "no_room":
 		return "make room on the disk"
@@ -225,6 +227,8 @@ func stepOfBackup(reason string, about subject) string {
 		return "use the key of an administrator"
 	case "directory_unusable":
 		return "make the directory above it, or give another one"
+	case "restore_unconfirmed":
+		return "see that the disk is well, then what is there: keyload check DIR"
 	case "restore_unfinished":
 		return "restore into it again (" + typedName("").command("restore", "FROM", about.directory()) + "), or remove the directory"
 	}

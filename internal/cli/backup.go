@@ -13,6 +13,7 @@ import (
 	"github.com/keyload/keyload/client"
 	"github.com/keyload/keyload/internal/backup"
 	"github.com/keyload/keyload/internal/backup/target"
+	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/engine"
 )
 
@@ -136,13 +137,13 @@ func engineIncarnation(e *engine.Engine) string { return e.Status().Incarnation 
 type counted struct {
 	w      io.Writer
 	n      int64
-	report backup.Progress
+	report check.Progress
 }
 
 func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	if c.n += int64(n); c.report != nil {
-		c.report("bytes received", c.n, 0)
+		c.report(check.Step{Done: "received", Unit: check.Bytes}, c.n, 0)
 	}
 	return n, err
 }
@@ -264,7 +265,7 @@ func (c *backupListCmd) Run(s *session) error {
 	if s.JSON {
 		return s.showJSON(out)
 	}
-	p := printer{w: s.streams.Out, terminal: s.streams.Terminal, name: s.name}
+	p := printer{w: s.streams.Out, terminal: s.streams.OutTerminal, name: s.name}
 	return p.print(&out)
 }
 

@@ -9,7 +9,7 @@ type benchCmd struct{ bench.Command }
 // Run measures and reports; how it goes is shown on standard error.
 func (c *benchCmd) Run(s *session) error {
 	c.Dir = s.Dir
-	report, err := c.Measure(s.ctx, s.streams.Err, s.streams.Terminal)
+	report, err := c.Measure(s.ctx, s.streams.Err, s.streams.ErrTerminal)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (c *checkCmd) Run(s *session) error {
 		subject = url
 		report, err = c.remote(s, url)
 	} else {
-		report, err = check.Dir(dir, s.progress("rows read"))
+		report, err = check.Dir(s.ctx, dir, s.steps())
 	}
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (c *checkCmd) remote(s *session, url string) (*check.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := check.Remote(s.ctx, d, s.progress("shards checked"))
+	report, err := check.Remote(s.ctx, d, s.steps())
 	if closeErr := closeClient(); err == nil {
 		err = closeErr
 	}
@@ -96,7 +96,7 @@ func (c *checkCmd) remote(s *session, url string) (*check.Report, error) {
 
 // repair rebuilds what follows from other rows.
 func (c *checkCmd) repair(s *session, dir string) error {
-	out, err := check.Repair(dir, s.progress("rows read"))
+	out, err := check.Repair(s.ctx, dir, s.steps())
 	if err != nil {
 		return err
 	}
@@ -122,21 +122,6 @@ func unsound(r *check.Report, err error) error {
 		err = &refused{fault.Corruption}
 	}
 	return err
-}
-
-// progress writes how far long work is where a person sees it, and keeps to one
-// line; nothing elsewhere.
-func (s *session) progress(what string) func(done, total int64) {
-	if !s.streams.Terminal || s.JSON {
-		return nil
-	}
-	return func(done, total int64) {
-		end := ""
-		if done == total {
-			end = "\n"
-		}
-		fmt.Fprintf(s.streams.Err, "\r%d of %d %s%s", done, total, what, end)
-	}
 }
 
 // showReport writes what was counted, then what is wrong.

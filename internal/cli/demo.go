@@ -20,7 +20,7 @@ func (*demoCmd) Help() string {
 func (c *demoCmd) Run(s *session) error {
 	o := c.Options
 	o.Dir, o.JSON = s.Dir, s.JSON
-	o.Out, o.Err, o.Terminal = s.streams.Out, s.streams.Err, s.streams.Terminal
+	o.Out, o.Err, o.Terminal = s.streams.Out, s.streams.Err, s.streams.OutTerminal
 	o.Suggest = s.name.command
 	return demo.Run(s.ctx, o)
 }

@@ -5,11 +5,8 @@ import (
 	"io"
 
 	"github.com/keyload/keyload/api"
-	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/backup"
 	"github.com/keyload/keyload/internal/backup/target"
-	"github.com/keyload/keyload/internal/check"
-	"github.com/keyload/keyload/internal/kv"
 )
 
 type restoreCmd struct {
@@ -52,10 +49,7 @@ func (c *restoreMakeCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	o := backup.RestoreOptions{Expect: c.Expect, AllowIntake: c.AllowIntake, Progress: s.steps()}
-	if !c.NoCheck {
-		o.Check = func(store *kv.Store) (int64, error) { return checkRestored(store, s.progress("shards checked")) }
-	}
+	o := backup.RestoreOptions{Expect: c.Expect, AllowIntake: c.AllowIntake, SkipCheck: c.NoCheck, Progress: s.steps()}
 	done, err := backup.Restore(s.ctx, place.Open, c.To, o)
 	if err != nil {
 		return err
@@ -64,21 +58,6 @@ func (c *restoreMakeCmd) Run(s *session) error {
 		return s.showJSON(done)
 	}
 	return c.tell(s, done)
-}
-
-// checkRestored proves that the store of a backup is sound, before a byte of it is
-// changed.
-func checkRestored(store *kv.Store, progress check.Progress) (rows int64, err error) {
-	r, err := check.Store(store, progress)
-	if err != nil {
-		return 0, err
-	}
-	if n := len(r.Findings); n > 0 {
-		f := r.Findings[0]
-		return 0, fault.New(fault.Corruption, "unsound_backup",
-			"the store in the backup breaks %d of its rules; the first one is %s, %s: %s. With --no-check it is restored as it is", n, f.Invariant, f.Where, f.Text)
-	}
-	return r.Rows, nil
 }
 
 // tell shows people what was made and what to do next.

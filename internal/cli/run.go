@@ -10,16 +10,19 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
 )
 
 // Streams are where the program reads and writes.
 type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-	Terminal bool   // Out is a terminal
-	Program  string // as it was typed, for the commands it suggests; "" is keyload
+	In          io.Reader
+	Out, Err    io.Writer
+	OutTerminal bool   // Out is a terminal
+	ErrTerminal bool   // Err is one
+	Program     string // as it was typed, for the commands it suggests; "" is keyload
 }
 
 // globals are the flags of every command.
@@ -75,6 +78,7 @@ type session struct {
 	name    typedName
 	flags   []flag // of its operation, to name what a refusal is about
 	request any    // that was sent
+	endLine func() // of progress that is shown; nil when none is
 }
 
 // Run carries out one command line and says what to exit with. It ends early
@@ -113,8 +117,11 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	} else {
 		err = selected.Run(s)
 	}
-	if err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil && fault.CodeOf(err) != fault.RecoveryRequired { // that says what was left half done
 		err = context.Canceled
+	}
+	if s.endLine != nil {
+		s.endLine()
 	}
 	tell.subject = s.subject()
 	return tell.report(err)
@@ -214,12 +221,15 @@ func call[Req, Resp any](s *session, op api.Op[Req, Resp], request *Req) (*Resp,
 	return response.(*Resp), nil
 }
 
+// isTerminal says that people read what is written to a file: /dev/null is a device
+// too.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
 // Standard is the process's own streams.
 func Standard() Streams {
-	info, err := os.Stdout.Stat()
 	return Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
-		Program:  os.Args[0],
+		OutTerminal: isTerminal(os.Stdout), ErrTerminal: isTerminal(os.Stderr),
+		Program: os.Args[0],
 	}
 }

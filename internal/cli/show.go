@@ -16,7 +16,7 @@ func (s *session) show(response any) error {
 	if s.JSON {
 		err = s.showJSON(response)
 	} else {
-		p := printer{w: s.streams.Out, terminal: s.streams.Terminal, name: s.name, subject: s.subject()}
+		p := printer{w: s.streams.Out, terminal: s.streams.OutTerminal, name: s.name, subject: s.subject()}
 		err = p.print(response)
 	}
 	if first := itemsOf(response).first(); err == nil && first != nil {

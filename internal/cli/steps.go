@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/keyload/keyload/internal/backup"
+	"github.com/keyload/keyload/internal/check"
 )
 
 // size writes bytes for people.
@@ -23,15 +23,21 @@ func size(n int64) string {
 
 // steps shows how far the steps of long work are where a person sees it, each on
 // a line of its own; nothing elsewhere.
-func (s *session) steps() backup.Progress {
-	if !s.streams.Terminal || s.JSON {
+func (s *session) steps() check.Progress {
+	if !s.streams.ErrTerminal || s.JSON {
 		return nil
 	}
-	var last, shown string
-	return func(step string, done, total int64) {
-		if last != "" && last != step {
+	var last check.Step
+	shown := ""
+	s.endLine = func() {
+		if shown != "" {
 			fmt.Fprintln(s.streams.Err)
 			shown = ""
+		}
+	}
+	return func(step check.Step, done, total int64) {
+		if last != step {
+			s.endLine()
 		}
 		last = step
 		line := stepLine(step, done, total)
@@ -40,20 +46,25 @@ func (s *session) steps() backup.Progress {
 		}
 		fmt.Fprintf(s.streams.Err, "\r%s%s", line, strings.Repeat(" ", max(0, len(shown)-len(line))))
 		if shown = line; total > 0 && done == total {
-			fmt.Fprintln(s.streams.Err)
-			last, shown = "", ""
+			s.endLine()
 		}
 	}
 }
 
+// units are the names of what is counted.
+var units = map[check.Unit]string{check.Rows: "rows", check.Shards: "shards"}
+
 // stepLine changes a hundred times at most where the end is known.
-func stepLine(step string, done, total int64) string {
-	what, bytes := strings.CutPrefix(step, "bytes ")
-	switch {
-	case total > 0:
-		return fmt.Sprintf("%-9s %3d%% of %s", what, done*100/total, size(total))
-	case bytes:
-		return fmt.Sprintf("%-9s %s", what, size(done))
+func stepLine(step check.Step, done, total int64) string {
+	count := func(n int64) string { return fmt.Sprintf("%d %s", n, units[step.Unit]) }
+	if step.Unit == check.Bytes {
+		count = size
 	}
-	return fmt.Sprintf("%s: %d", step, done)
+	switch {
+	case total > 0 && done < total && step.Unit == check.Rows: // of an estimate
+		return fmt.Sprintf("%-9s %3d%% of the rows", step.Done, done*100/total)
+	case total > 0:
+		return fmt.Sprintf("%-9s %3d%% of %s", step.Done, done*100/total, count(total))
+	}
+	return fmt.Sprintf("%-9s %s", step.Done, count(done))
 }

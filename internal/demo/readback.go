@@ -65,7 +65,7 @@ func readBack(ctx context.Context, dir string, w *lineWriter) error {
 	if err != nil {
 		return err
 	}
-	report, err := check.Dir(dir, nil)
+	report, err := check.Dir(ctx, dir, nil)
 	if err != nil {
 		return fmt.Errorf("check of the store: %w", err)
 	}

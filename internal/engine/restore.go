@@ -9,12 +9,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/resource/system"
 )
 
 // RestoreOptions say how a restored store begins.
 type RestoreOptions struct {
-	// Now is the instant of the restore in milliseconds.
+	// Now is the instant of the restore in milliseconds; it may be behind what the
+	// store has logged.
 	Now int64
 	// AllowIntake lets publish, append and enqueue go on while dispatch is paused.
 	AllowIntake bool
@@ -31,15 +33,23 @@ type Restored struct {
 // new one: dispatch and every group are paused, and tokens, cursors and receipts
 // of the ended history hold no more. Nobody may have the store open, and nobody
 // may open it before Restore has returned without an error: until then it still
-// is what the backup was taken of. Errors are *fault.Error, as of Open.
-func Restore(store *kv.Store, o RestoreOptions) (Restored, error) {
-	e, err := Open(Config{Store: store, copied: true, Now: func() time.Time { return time.UnixMilli(o.Now) }})
+// is what the backup was taken of. Errors are *fault.Error, as of Open, or the cause
+// of ctx.
+func Restore(ctx context.Context, store *kv.Store, o RestoreOptions) (Restored, error) {
+	now, err := notBeforeLogged(store, o.Now)
+	if err != nil {
+		return Restored{}, OpenFault("the restored directory", err)
+	}
+	e, err := Open(Config{Store: store, copied: true, Now: func() time.Time { return time.UnixMilli(now) }})
 	if err != nil {
 		return Restored{}, err
 	}
 	was := e.identity
-	paused, err := spread{e}.endHistory(context.Background(), !o.AllowIntake)
+	paused, err := spread{e}.endHistory(ctx, !o.AllowIntake)
 	if err = errors.Join(err, e.Close()); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return Restored{}, cause
+		}
 		return Restored{}, OpenFault("the restored directory", err)
 	}
 	id := newIdentity(was.Shards, o.Now)
@@ -48,6 +58,21 @@ func Restore(store *kv.Store, o RestoreOptions) (Restored, error) {
 		return Restored{}, OpenFault("the restored directory", err)
 	}
 	return Restored{uuid.UUID(was.Incarnation).String(), uuid.UUID(id.Incarnation).String(), paused}, nil
+}
+
+// notBeforeLogged is an instant, or the latest one that a shard has logged: to a
+// shard that is days ahead, commands of a machine whose clock is behind are too old
+// to be carried out. Its own commands wait until the clock is right.
+func notBeforeLogged(store *kv.Store, now int64) (int64, error) {
+	s := store.NewSnapshot()
+	defer s.Close()
+	id, _, err := system.ReadIdentity(s)
+	for shard := uint16(0); err == nil && shard <= id.Shards; shard++ {
+		var h machine.Head
+		h, err = machine.StoredHead(s, shard)
+		now = max(now, h.Time)
+	}
+	return now, err
 }
 
 // endHistory gives every shard the last commands of its history.

@@ -43,7 +43,7 @@ func TestEveryStoreKeptHereOpensAndAnswersAsItDidWhenItWasWritten(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			unpack(t, name, dir)
-			before, err := check.Dir(dir, nil)
+			before, err := check.Dir(t.Context(), dir, nil)
 			must(t, err)
 			if before.Format != format || len(before.Findings) != 0 {
 				t.Errorf("before the upgrade: format %d, %v", before.Format, before.Findings)
@@ -52,7 +52,7 @@ func TestEveryStoreKeptHereOpensAndAnswersAsItDidWhenItWasWritten(t *testing.T) 
 			must(t, err)
 			for range 2 { // once upgraded, and once as it is then
 				same(t, string(want), answers(t, dir))
-				after, err := check.Dir(dir, nil)
+				after, err := check.Dir(t.Context(), dir, nil)
 				must(t, err)
 				if after.Format != system.Format || len(after.Findings) != 0 {
 					t.Errorf("after: format %d, %v", after.Format, after.Findings)
@@ -61,7 +61,7 @@ func TestEveryStoreKeptHereOpensAndAnswersAsItDidWhenItWasWritten(t *testing.T) 
 			if format == system.Format {
 				return
 			}
-			old, err := check.Dir(filepath.Join(dir, fmt.Sprint("format-", format)), nil)
+			old, err := check.Dir(t.Context(), filepath.Join(dir, fmt.Sprint("format-", format)), nil)
 			must(t, err)
 			if old.Format != format || old.Incarnation != before.Incarnation || old.Rows != before.Rows || len(old.Findings) != 0 {
 				t.Errorf("the copy: %+v", old)
@@ -87,7 +87,7 @@ func TestAStoreOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	_ = store.Close()
 	for _, open := range []func() error{
 		func() error { _, err := keyload.Open(dir, keyload.Options{MustExist: true}); return err },
-		func() error { _, err := check.Dir(dir, nil); return err },
+		func() error { _, err := check.Dir(t.Context(), dir, nil); return err },
 	} {
 		if err := open(); err == nil || !strings.Contains(err.Error(), "FormatUnsupported") || !strings.Contains(err.Error(), "formats up to") {
 			t.Errorf("it says %v", err)

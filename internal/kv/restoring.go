@@ -19,6 +19,11 @@ var ErrUnfinished = errors.New("a restore into the directory was begun and not f
 // restored into it.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
+// ErrUnconfirmed says that every step of a restore was done and the disk has not
+// confirmed the last one. A directory that opens is the whole store; one that says
+// ErrUnfinished can be restored into again.
+var ErrUnconfirmed = errors.New("the restore was done, and its last step was not confirmed")
+
 const (
 	// unfinishedName is the file that keeps a directory from being opened: it is
 	// the first one that a restore makes and the last one it removes, which is the
@@ -147,6 +152,11 @@ func noRoom(have uint64, bytes int64) error {
 
 // begin clears the directory and marks it as unfinished.
 func (r *Restoring) begin(left []string, bytes int64) error {
+	if len(left) > 0 { // the mark may be one that is not durable yet
+		if err := r.sync(r.dir); err != nil {
+			return err
+		}
+	}
 	for _, name := range left {
 		if err := r.fs.RemoveAll(r.fs.PathJoin(r.dir, name)); err != nil {
 			return err
@@ -196,25 +206,31 @@ func (r *Restoring) Open() (*Store, error) {
 }
 
 // Publish makes the directory a store that opens, in one step. After an error
-// nothing is left; only where the disk refuses that too, what is left is either no
-// store that opens or, if nothing but the last sync failed, the whole one.
+// nothing is left, unless it is ErrUnconfirmed; only where the disk refuses that too,
+// what is left is no store that opens.
 func (r *Restoring) Publish() error {
 	if err := r.sync(r.dir); err != nil {
 		return errors.Join(err, r.Abort())
 	}
 	err := r.fs.Remove(r.fs.PathJoin(r.dir, unfinishedName))
 	if err == nil {
-		err = r.sync(r.dir)
-	}
-	if err == nil {
-		return r.lock.Close()
+		if err = r.sync(r.dir); err == nil {
+			return unconfirmed(r.lock.Close())
+		}
 	}
 	// The lock is held, so nobody has opened it. It must not lose a file while it
 	// could be opened.
 	if marked := r.mark(); marked != nil {
-		return errors.Join(err, marked, r.lock.Close())
+		return unconfirmed(errors.Join(err, marked, r.lock.Close()))
 	}
 	return errors.Join(err, r.Abort())
+}
+
+func unconfirmed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 }
 
 // mark makes the file that keeps the directory from being opened.
@@ -229,27 +245,35 @@ func (r *Restoring) mark() error {
 // Abort removes everything that was made. What cannot be removed stays a
 // directory that does not open, and the next restore removes it.
 func (r *Restoring) Abort() error {
+	return errors.Join(r.undo(), r.lock.Close())
+}
+
+// undo removes what was made, in an order in which a power loss leaves no store that
+// opens: that the files are gone is durable before the mark goes. The lock's file is
+// removed while the lock is held, or it could be that of somebody who came meanwhile.
+func (r *Restoring) undo() error {
 	names, err := r.fs.List(r.dir)
 	for _, name := range names {
 		if name != unfinishedName && name != lockName && name != "lost+found" {
 			err = firstError(err, r.fs.RemoveAll(r.fs.PathJoin(r.dir, name)))
 		}
 	}
-	if err != nil {
-		return errors.Join(err, r.lock.Close())
-	}
-	err = r.fs.Remove(r.fs.PathJoin(r.dir, unfinishedName))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // it was not made yet
-	}
-	err = errors.Join(err, r.lock.Close())
 	if err == nil {
-		err = r.fs.Remove(r.fs.PathJoin(r.dir, lockName))
+		err = r.sync(r.dir)
 	}
-	if err == nil && r.made {
-		err = r.fs.Remove(r.dir)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, name := range []string{unfinishedName, lockName} {
+		err := r.fs.Remove(r.fs.PathJoin(r.dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the mark may not have been made yet
+			return err
+		}
+	}
+	if !r.made {
+		return r.sync(r.dir)
+	}
+	return firstError(r.fs.Remove(r.dir), r.sync(r.parent()))
 }
 
 // unfinished refuses a directory into which a restore was begun.

@@ -223,6 +223,9 @@ func TestARestoreThatCannotWriteLeavesNothingThatOpens(t *testing.T) {
 			if err != nil {
 				failed++
 				opens := a.opened(t, mem, "db")
+				if opens == nil && !errors.Is(err, ErrUnconfirmed) {
+					t.Errorf("write %d: after %v opening says %v", n, err, opens)
+				}
 				if opens == nil && stays && !last {
 					last = true // all but the last sync is done, and it cannot be undone
 					continue

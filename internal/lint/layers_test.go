@@ -54,9 +54,9 @@ var layers = []layer{
 	{path: "internal/wake"},
 	{path: "internal/engine"},
 	{path: "internal/tenure"},
+	{path: "internal/check"},
 	{path: "internal/backup"},
 	{path: "internal/backup/target", only: []string{"fault"}},
-	{path: "internal/check"},
 	// The public client links none of the server.
 	{path: "client", only: []string{"fault", "api", "internal/wire", "internal/frame"}},
 	// A worker is made of what everybody can use.

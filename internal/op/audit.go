@@ -43,6 +43,10 @@ type Audit struct {
 	Partitions map[[16]byte]bool
 	// Standing says how a resource number stands; nil when it is not known.
 	Standing func(number uint32) (Standing, error)
+	// Hold is how many rows a check may hold at once to find out which rows are wrong
+	// where sums say that some are; 0 is any number. Beyond it the sums are all that is
+	// told.
+	Hold int64
 	// Step is called for every few hundred rows; its error ends the audit.
 	Step func(rows int64) error
 
@@ -189,6 +193,15 @@ func (a *Audit) EachRaw(t table.Info, fn func(key, value []byte) error) error {
 func (a *Audit) Report(invariant, where, format string, args ...any) {
 	a.add(Finding{Invariant: invariant, Where: where, Text: fmt.Sprintf(format, args...)})
 }
+
+// ReportDerived is Report of rows that follow from others and can be made anew, where
+// the audit is not to say which.
+func ReportDerived(a *Audit, invariant, where, format string, args ...any) {
+	a.add(Finding{invariant, where, fmt.Sprintf(format, args...), true})
+}
+
+// Holds says that a check may hold so many rows.
+func Holds(a *Audit, rows int64) bool { return a.Hold == 0 || rows <= a.Hold }
 
 func (a *Audit) add(f Finding) {
 	switch {

@@ -209,7 +209,7 @@ func (a *Audit) Differences(passes int, some func(t table.Info) bool, fn func(d 
 // stored.
 func (a comparison) pass(p *picked, fn func(d *Difference) error) error {
 	again := NewAudit(a.Scope, a.resources)
-	again.Shards, again.Position, again.Epoch, again.Step, again.picked = a.Shards, a.Position, a.Epoch, a.Step, p
+	again.Shards, again.Position, again.Epoch, again.Hold, again.Step, again.picked = a.Shards, a.Position, a.Epoch, a.Hold, a.Step, p
 	if err := again.checks(); err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func (c *crowd) live(life int) {
 // judge compares the store with the book, after all that was sent since has an
 // answer.
 func (c *crowd) judge(from int) {
-	r, err := check.Store(c.db.Engine().Store(), nil)
+	r, err := check.Store(context.Background(), c.db.Engine().Store(), nil)
 	c.must(err)
 	for _, f := range r.Findings {
 		c.t.Errorf("check: %s %s: %s", f.Invariant, f.Where, f.Text)

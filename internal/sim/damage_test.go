@@ -205,7 +205,7 @@ func (d *damages) judge(i *image, fs *vfs.MemFS, name, way string, at int) (said
 			return true, err
 		}
 	}
-	report, cerr := check.Store(r.Store(), nil)
+	report, cerr := check.Store(context.Background(), r.Store(), nil)
 	switch {
 	case cerr != nil && fault.CodeOf(cerr) != fault.Corruption:
 		return false, cerr

@@ -225,7 +225,7 @@ func (l *losses) recoverTwice(left *vfs.MemFS, state course.State, rng *rand.Ran
 
 // sound runs the check over an open store.
 func sound(r *course.Run) error {
-	report, err := check.Store(r.Store(), nil)
+	report, err := check.Store(context.Background(), r.Store(), nil)
 	if err != nil {
 		return err
 	}

@@ -238,7 +238,7 @@ func (h *history) drain() {
 
 func (h *history) check() {
 	h.t.Helper()
-	r, err := check.Store(h.db.Engine().Store(), nil)
+	r, err := check.Store(context.Background(), h.db.Engine().Store(), nil)
 	h.must(err)
 	for _, f := range r.Findings {
 		h.t.Errorf("check: %s %s: %s", f.Invariant, f.Where, f.Text)

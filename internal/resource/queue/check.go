@@ -28,6 +28,7 @@ type tally struct {
 	owner                  table.Owner
 	head                   *head // nil when it is missing
 	unordered              bool  // finished rows cannot be read, or have gaps
+	passed                 bool  // finished rows are wrong, and too many to say which
 	counts                 [states]int64
 	stored, inFlight, dead int64
 	expiring, finished     int64

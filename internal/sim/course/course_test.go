@@ -1,6 +1,7 @@
 package course
 
 import (
+	"context"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -63,7 +64,7 @@ func TestTheCourseNeedsEveryCommandEveryMutationAndEveryKindOfDueWork(t *testing
 			t.Errorf("nothing of kind %d becomes due in the course: add a step", k)
 		}
 	}
-	report, err := check.Store(r.Store(), nil)
+	report, err := check.Store(context.Background(), r.Store(), nil)
 	must(t, err)
 	for _, f := range report.Findings {
 		t.Errorf("check: %s %s: %s", f.Invariant, f.Where, f.Text)

@@ -3,6 +3,7 @@
 package kill
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -130,7 +131,7 @@ func (f *family) live(life int) {
 func (f *family) judge(from int) (repeated int) {
 	db, err := keyload.Open(f.dir)
 	f.must(err)
-	r, err := check.Store(db.Engine().Store(), nil)
+	r, err := check.Store(context.Background(), db.Engine().Store(), nil)
 	f.must(err)
 	for _, x := range r.Findings {
 		f.t.Errorf("check: %s %s: %s", x.Invariant, x.Where, x.Text)
