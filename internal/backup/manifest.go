@@ -81,15 +81,13 @@ func idOf(manifest []byte) string {
 // decode reads a manifest strictly. A form that is too new is told apart from
 // damage.
 func decode(b []byte) (*Backup, error) {
-	var form struct {
-		Form int `json:"form"`
-	}
-	if err := json.Unmarshal(b, &form); err != nil {
-		return nil, damaged("its manifest %s", jsonText(err))
-	}
-	if form.Form > Form {
+	form, err := measureJSON(b)
+	if form > Form {
 		return nil, fault.New(fault.FormatUnsupported, "newer_backup",
-			"the backup has form %d; this program knows forms up to %d. Use the program that made it, or a newer one", form.Form, Form)
+			"the backup has form %d; this program knows forms up to %d. Use the program that made it, or a newer one", form, Form)
+	}
+	if err != nil {
+		return nil, damaged("its manifest %s", jsonText(err))
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(b, m, json.RejectUnknownMembers(true)); err != nil {
@@ -105,6 +103,8 @@ func decode(b []byte) (*Backup, error) {
 func jsonText(err error) string {
 	var wrong *json.SemanticError
 	switch {
+	case errors.Is(err, errTooMuch):
+		return err.Error()
 	case errors.Is(err, json.ErrUnknownName):
 		return "has a field that nobody knows"
 	case errors.Is(err, jsontext.ErrDuplicateName):

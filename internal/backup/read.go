@@ -79,8 +79,8 @@ func (a *archive) readManifest() error {
 	case h.Name != manifestName || h.Size > maxManifestBytes || h.Typeflag != tar.TypeReg:
 		return damaged("it does not begin with a manifest")
 	}
-	text, err := io.ReadAll(a.tar)
-	if err != nil {
+	text := make([]byte, h.Size)
+	if _, err := io.ReadFull(a.tar, text); err != nil {
 		return a.failure(manifestName, err)
 	}
 	const block = 512

@@ -87,13 +87,13 @@ func step(e *fault.Error, about subject) string {
 	if s := stepOfGroup(e, about); s != "" {
 		return s
 	}
-	if s := stepOfCluster(e); s != "" {
+	if s := stepOfCluster(e, about); s != "" {
 		return s
 	}
-	if s := stepOfReason(e.Reason); s != "" {
+	if s := stepOfReason(e.Reason, about); s != "" {
 		return s
 	}
-	if s := stepOfBackup(e.Reason); s != "" {
+	if s := stepOfBackup(e.Reason, about); s != "" {
 		return s
 	}
 	switch e.Code {
@@ -105,7 +105,7 @@ func step(e *fault.Error, about subject) string {
 		if e.Reason == "policy_epoch" {
 			return "receive again when the lease has ended"
 		}
-		return "have an administrator allow it (keyload principals configure)"
+		return "have an administrator allow it (" + about.command("principals", "configure") + ")"
 	case fault.NotFound:
 		return "check the names and --partition"
 	case fault.Conflict, fault.RevisionConflict:
@@ -175,14 +175,14 @@ func stepOfGroup(e *fault.Error, about subject) string {
 }
 
 // stepOfReason is for causes of which more is known than their code.
-func stepOfReason(reason string) string {
+func stepOfReason(reason string, about subject) string {
 	switch reason {
 	case "unreachable":
-		return "see that a server runs there (keyload serve), or give --url, or --dir to work without one"
+		return "see that a server runs there (keyload serve --dir DIR), or give --url, or --dir to work without one"
 	case "listen":
 		return "choose another address (keyload serve --help: --listen, --tls-cert, --tls-key, --insecure)"
 	case "no_store":
-		return "give the directory of a store, or make one (keyload init --dir DIR)"
+		return "give the directory of a store, or make one (" + typedName("").command("init", "--dir", about.directory()) + ")"
 	case "store_in_use":
 		return "use the server that has it open, or stop it"
 	case "store_exists", "directory_not_empty":
@@ -192,9 +192,9 @@ func stepOfReason(reason string) string {
 	case "command_id_reused":
 		return "keep this id for the request it was made for"
 	case "restored", "intake_refused":
-		return "have an administrator look (keyload admin restore-status) and let the store go on: keyload admin dispatch running"
+		return "have an administrator look (" + about.command("admin", "restore-status") + ") and let the store go on: " + about.command("admin", "dispatch", "running")
 	case "dispatch_paused":
-		return "have an administrator let the store go on: keyload admin dispatch running"
+		return "have an administrator let the store go on: " + about.command("admin", "dispatch", "running")
 	case "earlier_history":
 		return "look at what is stored, and use a new id for new work"
 	case "receipt_horizon":
@@ -209,25 +209,26 @@ func stepOfReason(reason string) string {
 
 // stepOfCluster is for what the nodes of a cluster and their leaderships stand in the
 // way of.
-func stepOfCluster(e *fault.Error) string {
-	const look = "see which nodes can be reached (keyload cluster status)"
+func stepOfCluster(e *fault.Error, about subject) string {
+	status := about.site.command("cluster", "status")
+	look := "see which nodes can be reached (" + status + ")"
 	switch e.Reason {
 	case "no_cluster":
 		return "start the store with the settings of a cluster first (keyload cluster --help)"
 	case "node_known":
-		return "give a number that no node of this cluster ever had (keyload cluster status lists those in use)"
+		return "give a number that no node of this cluster ever had (" + status + " lists those in use)"
 	case "node_joined":
 		return "if it lost its disk, put a new node with a new number in its place: keyload cluster replace --help"
 	case "node_removed", "node_not_joined":
 		return "start a new node with a new number and an empty directory (keyload cluster add --help)"
 	case "unknown_node", "unknown_shard":
-		return "see which there are: keyload cluster status"
+		return "see which there are: " + status
 	case "last_node":
 		return "add another node first, and wait until it votes: keyload cluster add --help"
 	case "too_many_nodes":
 		return "remove one first: keyload cluster remove --help"
 	case "not_joined":
-		return "start that node, and wait until it has joined: keyload cluster status"
+		return "start that node, and wait until it has joined: " + status
 	case "draining":
 		return "let it lead again (keyload cluster drain --help), or choose another node"
 	case "majority_lost":
@@ -249,7 +250,7 @@ func stepOfCluster(e *fault.Error) string {
 const nodeUnreached = "the node that has to do it cannot be reached from the one that was asked; nothing happened"
 
 // stepOfBackup is for what stands in the way of a backup or a restore.
-func stepOfBackup(reason string) string {
+func stepOfBackup(reason string, about subject) string {
 	switch reason {
 	case "backup_running", "check_running":
 		return "wait until it is done"
@@ -276,9 +277,9 @@ func stepOfBackup(reason string) string {
 	case "directory_unusable":
 		return "make the directory above it, or give another one"
 	case "restore_unconfirmed":
-		return "see that the disk is well, then what is there: keyload check DIR"
+		return "see that the disk is well, then what is there: " + typedName("").command("check", about.directory())
 	case "restore_unfinished":
-		return "restore into it again (keyload restore FROM DIR), or remove the directory"
+		return "restore into it again (" + typedName("").command("restore", "FROM", about.directory()) + "), or remove the directory"
 	}
 	return ""
 }

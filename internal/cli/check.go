@@ -44,6 +44,7 @@ func (c *checkCmd) Run(s *session) error {
 	switch {
 	case dir != "":
 		dir = kong.ExpandPath(dir)
+		s.Dir = dir // what is advised is about it
 	case url != "" && s.Dir != "":
 		return &badUsage{text: "name a directory or a server, not both"}
 	case url == "":

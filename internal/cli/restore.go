@@ -110,7 +110,7 @@ func (c *restoreStatusCmd) Run(s *session) error {
 func (s *session) tellWaiting(st *api.AdminRestoreStatusResponse) error {
 	var next, others []string
 	for _, g := range st.Groups {
-		about := subject{request: &api.SubscriptionsResumeRequest{Group: g.Group, ExpectedGeneration: g.Generation}, dir: s.Dir}
+		about := subject{request: &api.SubscriptionsResumeRequest{Group: g.Group, ExpectedGeneration: g.Generation}, site: s.site()}
 		if g.FailureCode == api.PausedByRestore {
 			next = append(next, about.onGroup("resume", about.atGeneration("")...))
 			continue
@@ -118,7 +118,7 @@ func (s *session) tellWaiting(st *api.AdminRestoreStatusResponse) error {
 		others = append(others, about.onGroup("status"))
 	}
 	if st.Dispatch.Paused {
-		next = append(next, s.onStore("admin", "dispatch", "running"))
+		next = append(next, s.site().command("admin", "dispatch", "running"))
 	}
 	out := "nothing waits because of a restore\n"
 	if len(next) > 0 {
@@ -128,18 +128,10 @@ func (s *session) tellWaiting(st *api.AdminRestoreStatusResponse) error {
 		out += "\nPaused for another reason, by a person or by what failed in them; see which:\n" + s.lines(others)
 	}
 	if st.Cursor != "" {
-		out += "\nThere are more groups:\n" + s.lines([]string{s.onStore("restore", "status", "--cursor", st.Cursor)})
+		out += "\nThere are more groups:\n" + s.lines([]string{s.site().command("restore", "status", "--cursor", st.Cursor)})
 	}
 	_, err := io.WriteString(s.streams.Out, out)
 	return err
-}
-
-// onStore is a command on the store of this one.
-func (s *session) onStore(words ...string) string {
-	if s.Dir != "" {
-		words = append(words, "--dir", s.Dir)
-	}
-	return typedName("").command(words...)
 }
 
 // lines writes commands, as they can be typed, one a line.

@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "stop": stop, "capture": capture,
 			"damage": damage, "cp-store": copyStore, "format": format, "stray": stray, "lose": lose,
+			"private": private,
 		},
 	})
 }
@@ -179,6 +180,25 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		b[len(b)/2] ^= 0x10
 		ts.Check(os.WriteFile(name, b, 0o600))
+	}
+}
+
+// private PATH... wants that nobody but the owner may use what is there and below.
+func private(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: private path...")
+	}
+	for _, arg := range args {
+		ts.Check(filepath.WalkDir(ts.MkAbs(arg), func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil && info.Mode()&0o077 != 0 {
+				err = fmt.Errorf("others may use %s: %v", path, info.Mode())
+			}
+			return err
+		}))
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -14,11 +15,42 @@ import (
 // the names that were typed, in commands that begin with keyload.
 type subject struct {
 	flags   []flag
-	request any    // nil when none was sent
-	dir     string // of --dir; empty with a server
+	request any // nil when none was sent
+	site
 }
 
-func (s *session) subject() subject { return subject{s.flags, s.request, s.Dir} }
+func (s *session) subject() subject { return subject{s.flags, s.request, s.site()} }
+
+// A site is where a command worked and as whom, as far as it was typed: one that
+// is suggested works on the same store, with no more rights. What the environment
+// says it finds there itself, and a key is never written out.
+type site struct{ dir, url, as string }
+
+func (g *globals) site() site {
+	p := site{dir: g.Dir, as: g.As}
+	if url := strings.Join(g.URL, ","); g.Dir == "" && url != os.Getenv(urlVariable) {
+		p.url = url
+	}
+	return p
+}
+
+// command is a command on the store of the site.
+func (p site) command(words ...string) string {
+	for _, f := range [][2]string{{"--dir", p.dir}, {"--url", p.url}, {"--as", p.as}} {
+		if f[1] != "" {
+			words = append(words, f[0], f[1])
+		}
+	}
+	return typedName("").command(words...)
+}
+
+// directory is the one of the site, or a word for it.
+func (p site) directory() string {
+	if p.dir == "" {
+		return "DIR"
+	}
+	return p.dir
+}
 
 // fieldOf is a field of the structure that x points to.
 func fieldOf[T any](x any, name string) (T, bool) {
@@ -54,11 +86,7 @@ func (a *subject) onGroup(verb string, more ...string) string {
 // onGroupOf is a command on a group, after its verb as it is given.
 func (a *subject) onGroupOf(verb string, rest []string) string {
 	words := append([]string{"subscriptions"}, strings.Fields(verb)...)
-	words = append(words, rest...)
-	if a.dir != "" {
-		words = append(words, "--dir", a.dir)
-	}
-	return typedName("").command(words...)
+	return a.command(append(words, rest...)...)
 }
 
 // atGeneration is the flag of a command that needs the group's generation: the
@@ -89,7 +117,7 @@ func (a *subject) runnable(text string, position uint64) string {
 	return operationName.ReplaceAllStringFunc(text, func(name string) string {
 		o := api.Operations()[slices.IndexFunc(api.Operations(), func(o *api.Operation) bool { return o.Name == name })]
 		if f, ok := o.Request.FieldByName("Group"); !ok || f.Type != reflect.TypeFor[api.GroupRef]() {
-			return typedName("").command(o.Words()...)
+			return a.command(o.Words()...)
 		}
 		return a.onGroup(strings.Join(o.Words()[1:], " "), a.needs(o, position)...)
 	})

@@ -20,6 +20,9 @@ func (s *session) servers() string {
 	return strings.Join(s.URL, ",")
 }
 
+// urlVariable names the server in the environment.
+const urlVariable = "KEYLOAD_URL"
+
 // open connects to the server, or opens the store of --dir. The caller closes
 // it with the returned function.
 func (s *session) open() (api.Doer, func() error, error) {

@@ -10,5 +10,5 @@
 // May not: know a table, a record or an operation; decide when to sync beyond
 // what Commit says.
 //
-// Start reading at: store.go, then tx.go.
+// Start reading at: store.go and open.go, then tx.go.
 package kv

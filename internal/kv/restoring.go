@@ -52,10 +52,7 @@ func Restorable(dir string, o Options) error {
 }
 
 func newRestoring(dir string, o Options) *Restoring {
-	r := &Restoring{dir: dir, opts: o, fs: o.FS}
-	if r.fs == nil {
-		r.fs = vfs.Default
-	}
+	r := &Restoring{dir: dir, opts: o, fs: onDisk(o)}
 	r.dir = r.fs.PathJoin(dir) // without a separator at its end, behind which there is no parent
 	return r
 }

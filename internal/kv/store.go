@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -54,8 +53,8 @@ type Options struct {
 type Store struct {
 	db     *pebble.DB
 	opts   Options
-	lock   *pebble.Lock // nil when Pebble holds it itself, because it made the store
-	lent   bool         // the lock is that of a restore, which keeps it
+	lock   *pebble.Lock
+	lent   bool // the lock is that of a restore, which keeps it
 	disk   disk
 	failed atomic.Pointer[error]
 	shared sharedRows
@@ -82,91 +81,9 @@ func Open(dir string, opts Options) (*Store, error) {
 func newStore(dir string, opts Options) *Store {
 	s := &Store{opts: opts, broken: make(chan struct{}), closing: make(chan struct{}), dir: dir}
 	s.disk.store, s.disk.spare = s, vfs.NewMem()
-	if s.disk.FS = opts.FS; opts.FS == nil {
-		s.disk.FS = vfs.Default
-	}
+	s.disk.FS = onDisk(opts)
 	s.disk.aside = s.disk.PathJoin(dir, checkpointPrefix)
 	return s
-}
-
-// open opens the database, after prove has examined what is there.
-func (s *Store) open(prove func(files vfs.FS, dir, manifest string, names []string) error) error {
-	dir, opts := s.dir, s.opts
-	if err := unfinished(s); err != nil {
-		return err
-	}
-	names, err := s.disk.FS.List(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return openError(dir, err)
-	}
-	found, err := pebble.Peek(dir, s.disk.FS)
-	missing := err == nil && !found.Exists || errors.Is(err, fs.ErrNotExist)
-	if missing {
-		if err := verifyAbsent(s.disk.FS, dir, names); err != nil {
-			return err
-		}
-		if opts.MustExist || opts.ReadOnly {
-			return fmt.Errorf("%w: %s", ErrMissing, dir) // Pebble would make the directory first
-		}
-	}
-	if err == nil && found.Exists {
-		if err := s.takeLock(); err != nil {
-			return err
-		}
-		if names, err = s.disk.FS.List(dir); err == nil { // of the last one who had it open
-			err = prove(s.disk.FS, dir, found.ManifestFilename, names)
-		}
-		if err != nil {
-			return firstError(openError(dir, err), s.unlock())
-		}
-		if !opts.ReadOnly {
-			removeCheckpoints(s)
-		}
-	}
-	s.disk.logs.load(dir, names)
-	po := s.pebbleOptions()
-	defer po.Cache.Unref()
-	if err := verifyOptions(s.disk.FS, dir, found, po); err != nil {
-		return firstError(openError(dir, err), s.unlock())
-	}
-	s.db, err = pebble.Open(dir, po)
-	s.disk.opened.Store(true)
-	failed := s.Err()
-	if errors.Is(failed, ErrCorrupt) {
-		failed = nil // background work came upon it; what lies elsewhere can be read
-	}
-	switch {
-	case failed == nil && err == nil:
-		s.disk.unnamed.forget() // the log is in use from here on
-		return nil
-	case failed == nil && found != nil && missesTable(err): // one is gone, or the edit that no longer needs it
-		err = damaged(found.ManifestFilename, "tables that it names are not as it says: %v", err)
-	case failed == nil:
-		err = openError(dir, err)
-	default: // whatever Pebble says: it was told that the writes after this one went well
-		err = fmt.Errorf("open %s: %w; nothing stored was changed or lost, and once the disk takes writes the store opens again", dir, failed)
-	}
-	if s.db == nil {
-		return firstError(err, s.unlock())
-	}
-	return firstError(err, s.Close())
-}
-
-func openError(dir string, err error) error {
-	switch {
-	case errors.Is(err, ErrCorrupt):
-		return err
-	case isDamage(err):
-		return fmt.Errorf("%w: %s: %v", ErrCorrupt, dir, err)
-	case errors.Is(err, pebble.ErrDBNotPristine): // Pebble asks for it where a new store has none yet
-		return fmt.Errorf("%w: %s: the file marker.format-version.* is gone", ErrCorrupt, dir)
-	case errors.Is(err, pebble.ErrDBDoesNotExist):
-		return fmt.Errorf("%w: %s", ErrMissing, dir)
-	case isLockError(err):
-		return fmt.Errorf("%w: %s", ErrLocked, dir)
-	default:
-		return fmt.Errorf("open %s: %w", dir, err)
-	}
 }
 
 const (
@@ -256,27 +173,6 @@ func (s *Store) seal() error {
 		return nil
 	}
 	return s.db.LogData(m, pebble.Sync)
-}
-
-func (s *Store) takeLock() (err error) {
-	if s.lent {
-		return nil
-	}
-	if s.lock, err = pebble.LockDirectory(s.dir, s.disk.FS); err != nil {
-		return openError(s.dir, err)
-	}
-	return nil
-}
-
-func (s *Store) unlock() error {
-	if s.lock == nil {
-		return nil
-	}
-	s.disk.tidy() // while nobody else can open it
-	if s.lent {
-		return nil
-	}
-	return s.lock.Close()
 }
 
 // Flush writes the memtables out, so that the next open replays no log.

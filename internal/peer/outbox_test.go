@@ -45,7 +45,7 @@ func TestWhatIsWithdrawnIsNotWrittenAndWhatWasTakenStays(t *testing.T) {
 			t.Fatal("refused")
 		}
 	}
-	if !o.withdraw(b) || !o.withdraw(b) {
+	if first, again := o.withdraw(b), o.withdraw(b); !first || !again {
 		t.Error("a parcel that waits was not withdrawn")
 	}
 	got, more := o.take(nil, 1_000)
