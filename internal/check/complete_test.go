@@ -226,10 +226,10 @@ func TestACheckFindsEveryDamageButThatWhichNothingElseTells(t *testing.T) {
 				n++
 				w.write(d.rows...)
 				if !w.finds(d.rows...) {
-					if why := d.excuse(); why != "" {
+					if why := d.excuse(excuses); why != "" {
 						excused[why] = true
 					} else {
-						missed[d.kind+" "+tab.Name+" "+strings.Join(d.fields, ",")]++
+						missed[d.name()]++
 					}
 				}
 				w.write(d.undo...)

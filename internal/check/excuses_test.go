@@ -130,21 +130,26 @@ var excuses = []excuse{
 
 func (x excuse) name() string { return strings.Join([]string{x.kind, x.table, x.field}, " ") }
 
+// name says what was done.
+func (d damage) name() string {
+	return strings.Join([]string{d.kind, d.table.Name, strings.Join(d.fields, ",")}, " ")
+}
+
 // excuse names the excuse of a damage that was not found; "" where there is none.
 // All that was altered must be excused.
-func (d damage) excuse() string {
+func (d damage) excuse(list []excuse) string {
 	fields := d.fields
 	if len(fields) == 0 {
 		fields = []string{""}
 	}
 	first := ""
 	for _, f := range fields {
-		i := slices.IndexFunc(excuses, func(x excuse) bool { return x.kind == d.kind && x.table == d.table.Name && x.field == f })
+		i := slices.IndexFunc(list, func(x excuse) bool { return x.kind == d.kind && x.table == d.table.Name && x.field == f })
 		if i < 0 {
 			return ""
 		}
 		if first == "" {
-			first = excuses[i].name()
+			first = list[i].name()
 		}
 	}
 	return first

@@ -60,6 +60,7 @@ type Audit struct {
 	order     []table.ID // of derived, as they were declared
 	place     place      // of the row read last
 	picked    *picked    // the second pass; nil in the first
+	doubted   map[table.Owner]bool
 	key       []byte
 	value     []byte
 }
@@ -80,7 +81,7 @@ type Standing struct {
 func NewAudit(s Scope, resources []Resource) *Audit {
 	a := &Audit{
 		Scope: s, Counts: map[string]int64{}, resources: resources, home: map[table.ID]int{}, read: map[table.ID]bool{}, counted: map[table.ID]bool{},
-		broken: map[int]bool{}, derived: map[table.ID]*derivation{},
+		broken: map[int]bool{}, derived: map[table.ID]*derivation{}, doubted: map[table.Owner]bool{},
 	}
 	for i := range resources {
 		for _, t := range resources[i].Tables {

@@ -38,14 +38,15 @@ var (
 	}
 )
 
-// shelf is the package of things; keep is of its derived table.
-func shelf(keep func(key, stored, implied []byte) bool) Resource {
+// shelf is the package of things; derived is how its colors are weighed.
+func shelf(derived Derived) Resource {
+	derived.Table = colors.Info()
 	return Resource{
 		Name: "shelf", Tables: []table.Info{things.Info(), colors.Info(), table.DueRows.Info()}, Kinds: []api.ResourceKind{api.KindQueue},
 		Purge: func(*Ctx, table.Owner, int) (int, error) { return 0, nil },
 		Dues:  []Due{{Kind: table.DueLane}},
 		Check: func(a *Audit) error {
-			a.Derives(Derived{Table: colors.Info(), Keep: keep})
+			a.Derives(derived)
 			return Each(a, &things, func(k thingKey, v *thing) error {
 				Imply(a, &colors, thingKey{k.Owner, v.Color}, &thing{Color: k.Name})
 				a.ImplyDue(table.DueLane, k.Owner.Append(nil), v.Due)
@@ -66,7 +67,7 @@ var here = table.Owner{Space: table.Space{Shard: 1, Partition: [16]byte{1}}, Res
 func newAuditBed(t *testing.T) *auditBed {
 	t.Helper()
 	store, err := kv.Open("db", kv.Options{FS: vfs.NewMem(), NoSync: true, CacheBytes: 1 << 20})
-	b := &auditBed{t, store, shelf(nil)}
+	b := &auditBed{t, store, shelf(Derived{Verified: true})}
 	b.must(err)
 	t.Cleanup(func() { b.must(store.Close()) })
 	return b
@@ -113,6 +114,8 @@ func (b *auditBed) audit(prepare func(a *Audit)) (a *Audit, differences []string
 	_, err = a.Differences(0, func(table.Info) bool { return true }, func(d *Difference) error {
 		what := "other"
 		switch {
+		case d.Lost:
+			what = "lost"
 		case d.Kept:
 			what = "kept"
 		case d.Stored == nil:
@@ -185,7 +188,12 @@ func TestEvidenceIsKeptAndReported(t *testing.T) {
 	b := newAuditBed(t)
 	b.put(here, "a", "red")
 	b.write(func(tx *kv.Tx) { colors.Put(tx, thingKey{here, "red"}, &thing{Color: "z"}) })
-	b.resource = shelf(func(_, stored, implied []byte) bool { return stored != nil && implied != nil })
+	b.resource = shelf(Derived{Verified: true, Weigh: func(_, stored, implied []byte) Weight {
+		if stored != nil && implied != nil {
+			return Keep
+		}
+		return Weighed
+	}})
 	a, d := b.audit(nil)
 	b.wants("evidence", d, "kept color red")
 	if len(a.Findings) != 1 || a.Findings[0].Derived {
@@ -278,7 +286,7 @@ func TestAPassCollectsSoManyRowsAndBytesAndNoMore(t *testing.T) {
 		{pickedRows / 4, 1, 4, 1}, {pickedRows/4 + 1, 1, 4, 2}, {pickedRows / 4, 1, 5, 2},
 		{1, pickedBytes / 2, 2, 1}, {1, pickedBytes/2 + 1, 2, 2}, {2 * pickedRows, 1, 1, 1}, {1, 1, 0, 0},
 	} {
-		a := NewAudit(Scope{Space: table.Space{Shard: 1}}, []Resource{shelf(nil)})
+		a := NewAudit(Scope{Space: table.Space{Shard: 1}}, []Resource{shelf(Derived{Verified: true})})
 		a.Derives(Derived{Table: colors.Info()})
 		d := a.derived[colors.ID]
 		d.implied = make(sums, buckets)

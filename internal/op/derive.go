@@ -25,11 +25,20 @@ type Derived struct {
 	// Skip passes over stored rows that follow from none, or are being removed;
 	// nil passes over none.
 	Skip func(key, value []byte) (bool, error)
-	// Keep says of a stored row that it is left as it is though it should be another
-	// (implied is nil when none should be there): it is evidence of its own, which a
-	// person must weigh. nil keeps none. stored is nil where none is: then it says
-	// whether the row that is implied is left out.
-	Keep func(key, stored, implied []byte) bool
+	// Subject appends what a row is about: the same for every row that could follow
+	// from one row (and index) of those it follows from. nil takes the whole key. See
+	// weigh.go for what it decides.
+	Subject func(dst, key, value []byte) []byte
+	// Verified says that something else verifies what the rows follow from, so that
+	// whatever differs is made what is implied.
+	Verified bool
+	// Counted says that something else counts what the rows follow from, and calls
+	// Doubt where the count is wrong: elsewhere a row that follows from nothing tells
+	// of nothing that was lost, and is removed.
+	Counted bool
+	// Weigh decides on a row by itself before all that; nil decides on none. stored is
+	// nil where none is stored, implied where it follows from nothing.
+	Weigh func(key, stored, implied []byte) Weight
 }
 
 // buckets is how finely sums are kept. It is a power of two.
@@ -52,16 +61,17 @@ type derivation struct {
 	resource int // whose check declared it; -1 is the audit itself
 	implied  sums
 	stored   sums
+	subject  []byte // of the row looked at last
 }
 
 // sums are kept by bucket; nil is of no row.
 type sums []sum
 
-func (s *sums) add(key, value []byte) {
+func (s *sums) add(bucket uint64, key, value []byte) {
 	if *s == nil {
 		*s = make(sums, buckets)
 	}
-	bucket, hash := hashOf(key, value)
+	hash := mix(xxhash.Sum64(key), xxhash.Sum64(value))
 	(*s)[bucket].add(hash, len(key)+len(value))
 }
 
@@ -116,20 +126,28 @@ func (a *Audit) ImplyRaw(id table.ID, key, value []byte) {
 		if id != table.Due {
 			panic("op: a row is implied of a table that is not declared as derived")
 		}
-		declare(a, Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
+		declareDue(a)
 		d = a.derived[id]
 	}
 	if a.picked != nil {
-		a.picked.imply(id, key, value)
+		a.picked.imply(d, key, value)
 		return
 	}
-	d.implied.add(key, value)
+	d.implied.add(d.bucket(key, value), key, value)
 }
 
-// hashOf is the bucket of a key and the hash of a row.
-func hashOf(key, value []byte) (bucket, hash uint64) {
-	k := xxhash.Sum64(key)
-	return k % buckets, mix(k, xxhash.Sum64(value))
+// about is what a row is about; valid until the next call.
+func (d *derivation) about(key, value []byte) []byte {
+	if d.Subject == nil {
+		return key
+	}
+	d.subject = d.Subject(d.subject[:0], key, value)
+	return d.subject
+}
+
+// bucket is that of the row's subject, so that rows about the same meet.
+func (d *derivation) bucket(key, value []byte) uint64 {
+	return xxhash.Sum64(d.about(key, value)) % buckets
 }
 
 func mix(k, v uint64) uint64 {

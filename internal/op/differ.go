@@ -16,8 +16,9 @@ type Difference struct {
 	Table           table.Info
 	Key             []byte
 	Stored, Implied []byte
-	// Kept says that the row must be left to a person.
-	Kept bool
+	// Kept says that the row must be left to a person, Lost that it is because it may
+	// be the last that tells of what is lost.
+	Kept, Lost bool
 }
 
 // comparison is an audit whose checks have run.
@@ -27,12 +28,12 @@ type comparison struct{ *Audit }
 // differ from what is implied.
 func (a comparison) compare() error {
 	if a.derived[table.Due] == nil {
-		declare(a.Audit, Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
+		declareDue(a.Audit)
 	}
 	for _, id := range a.order {
 		d := a.derived[id]
 		err := a.stored(d, func(key, value []byte) error {
-			d.stored.add(key, value)
+			d.stored.add(d.bucket(key, value), key, value)
 			if id == table.Due {
 				a.Counts["dueRows"]++
 			}
@@ -155,9 +156,8 @@ type picked struct {
 	clash   map[string]bool // implied twice
 }
 
-func (p *picked) imply(id table.ID, key, value []byte) {
-	bucket, _ := hashOf(key, value)
-	if !p.buckets[bucketOf{id, bucket}] {
+func (p *picked) imply(d *derivation, key, value []byte) {
+	if !p.buckets[bucketOf{d.Table.ID, d.bucket(key, value)}] {
 		return
 	}
 	if _, again := p.rows[string(key)]; again {
@@ -214,7 +214,7 @@ func (a comparison) pass(p *picked, fn func(d *Difference) error) error {
 		return err
 	}
 	if again.derived[table.Due] == nil {
-		declare(again, Derived{Table: table.DueRows.Info(), Invariant: "due"}, -1)
+		declareDue(again)
 	}
 	for _, id := range again.order {
 		d := again.derived[id]
@@ -230,25 +230,24 @@ func (a comparison) pass(p *picked, fn func(d *Difference) error) error {
 // against compares the stored rows of one table with those that were collected.
 func (a comparison) against(d *derivation, fn func(d *Difference) error) error {
 	p := a.picked
-	differ := func(key, stored, implied []byte) error {
-		out := &Difference{Table: d.Table, Key: key, Stored: stored, Implied: implied, Kept: p.clash[string(key)]}
-		if d.Keep != nil && d.Keep(key, stored, implied) {
-			out.Kept = true
-		}
-		return fn(out)
+	w, err := a.witnesses(d)
+	if err != nil {
+		return err
 	}
-	seen := map[string]bool{}
-	err := a.stored(d, func(key, value []byte) error {
-		bucket, _ := hashOf(key, value)
-		if !p.buckets[bucketOf{d.Table.ID, bucket}] {
-			return nil
+	differ := func(key, stored, implied []byte) error {
+		x := &Difference{Table: d.Table, Key: key, Stored: stored, Implied: implied}
+		if err := w.weigh(x); err != nil {
+			return err
 		}
+		return fn(x)
+	}
+	err = a.stored(d, func(key, value []byte) error {
 		implied, ok := p.rows[string(key)]
-		if ok {
-			seen[string(key)] = true
-		}
-		if ok && bytes.Equal(implied, value) && !p.clash[string(key)] {
+		if !p.picks(d, key, value) || p.agrees(key, value) {
 			return nil
+		}
+		if !ok {
+			implied = nil
 		}
 		return differ(bytes.Clone(key), append([]byte{}, value...), implied)
 	})
@@ -256,7 +255,7 @@ func (a comparison) against(d *derivation, fn func(d *Difference) error) error {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.rows)) {
-		if key[0] == byte(d.Table.ID) && !seen[key] {
+		if key[0] == byte(d.Table.ID) && !w.taken[key] {
 			if err := differ([]byte(key), nil, p.rows[key]); err != nil {
 				return err
 			}
@@ -267,9 +266,9 @@ func (a comparison) against(d *derivation, fn func(d *Difference) error) error {
 
 // tally counts the differences of one owner in one table.
 type tally struct {
-	table                       table.Info
-	invariant, where            string
-	missing, stray, other, kept int
+	table                             table.Info
+	invariant, where                  string
+	missing, stray, other, kept, lost int
 }
 
 // tell reports the differences, by table and owner.
@@ -286,6 +285,8 @@ func (a comparison) tell() error {
 			order = append(order, name)
 		}
 		switch {
+		case x.Lost:
+			t.lost++
 		case x.Kept:
 			t.kept++
 		case x.Stored == nil:
@@ -304,6 +305,9 @@ func (a comparison) tell() error {
 		t := byPlace[name]
 		if t.kept > 0 {
 			a.Report(t.invariant, t.where, "%d rows of table %s contradict the rows they follow from; which of them is right cannot be told", t.kept, t.table.Name)
+		}
+		if t.lost > 0 {
+			a.Report(t.invariant, t.where, "%d rows of table %s follow from nothing that is there; what they followed from may be lost, and nothing else may tell of it", t.lost, t.table.Name)
 		}
 		if t.missing+t.stray+t.other > 0 {
 			a.add(Finding{t.invariant, t.where, fmt.Sprintf("table %s: %d rows are missing, %d follow from nothing, %d are not what they follow from",

@@ -18,6 +18,16 @@ type place struct {
 	removed bool
 }
 
+// ownerOf reads the owner that a key begins with, after the table; false where it is
+// too short for one.
+func ownerOf(key []byte) (o table.Owner, ok bool) {
+	if len(key) < 1+table.OwnerBytes {
+		return o, false
+	}
+	kr := codec.NewKeyReader(key[1:])
+	return table.ReadOwner(&kr), true
+}
+
 // owned says that the keys of the resource's tables begin with an owner.
 func (r *Resource) owned() bool { return r.Owned || len(r.Kinds) > 0 }
 

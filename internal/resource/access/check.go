@@ -13,7 +13,7 @@ import (
 // check verifies that every key has a principal and is found by its id. Whether a
 // policy is what the catalog says is checked by package system.
 func check(a *op.Audit) error {
-	a.Derives(op.Derived{Table: keyTenants.Info()})
+	a.Derives(op.Derived{Table: keyTenants.Info(), Weigh: weighTenant})
 	err := op.Each(a, &principals, func(k principalKey, p *api.Principal) error {
 		a.Count("principals", 1)
 		if p.Tenant != k.Tenant || p.ID != k.ID {
@@ -44,6 +44,15 @@ func check(a *op.Audit) error {
 	})
 }
 
+// weighTenant: a key says twice of which tenant it is. A row of a key that is not
+// there is the last that tells of it.
+func weighTenant(_, stored, implied []byte) op.Weight {
+	if stored != nil && implied != nil {
+		return op.Follow
+	}
+	return op.Weighed
+}
+
 func principalName(k principalKey) string { return "principal " + k.Tenant + "/" + k.ID }
 
 // Implied says which policy follows from a change of the catalog that is the last
@@ -67,9 +76,9 @@ func Ruled(r kv.Reader, catalogShard uint16, p *api.Principal) (bool, error) {
 // Derived is the table that follows from the changes of the catalog. In the shard
 // of the catalog the policies are evidence of their own, and are kept.
 func Derived(a *op.Audit) op.Derived {
-	d := op.Derived{Table: principals.Info(), Invariant: "catalog"}
+	d := op.Derived{Table: principals.Info(), Invariant: "catalog", Verified: true}
 	if a.Space.Shard == 0 {
-		d.Keep = func(_, _, _ []byte) bool { return true }
+		d.Weigh = func(_, _, _ []byte) op.Weight { return op.Keep }
 	}
 	return d
 }

@@ -63,9 +63,10 @@ func removals(a *op.Audit) error {
 		}
 		if !ok || !n.Gone || n.Kind != d.Kind {
 			a.Report("removal", where, "rows are being removed of a %s that is not deleted", d.Kind)
+			return nil // and nothing makes it due
 		}
-		if d.Armed == 0 || k.Shard == 0 {
-			a.Report("removal", where, "it is not armed, or in the shard of the catalog, which has nothing to remove")
+		if d.Armed == 0 || d.Armed > a.Now || k.Shard == 0 {
+			a.Report("removal", where, "it is not armed for an instant that has come, or in the shard of the catalog, which has nothing to remove")
 		}
 		a.ImplyDue(table.DueDeletion, codec.AppendUint32(nil, k.ID), d.Armed)
 		return nil
@@ -178,9 +179,9 @@ func Ruled(r kv.Reader, catalogShard uint16, c *Changed) (bool, error) {
 // Derived are the tables that follow from the changes of the catalog. In the shard
 // of the catalog the definitions are evidence of their own, and are kept.
 func Derived(a *op.Audit) []op.Derived {
-	d := op.Derived{Table: byName.Info(), Invariant: "catalog"}
+	d := op.Derived{Table: byName.Info(), Invariant: "catalog", Verified: true}
 	if a.Space.Shard == 0 {
-		d.Keep = func(_, _, _ []byte) bool { return true }
+		d.Weigh = func(_, _, _ []byte) op.Weight { return op.Keep }
 	}
-	return []op.Derived{d, {Table: byID.Info(), Invariant: "catalog"}}
+	return []op.Derived{d, {Table: byID.Info(), Invariant: "catalog", Verified: true}}
 }

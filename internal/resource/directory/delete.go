@@ -1,6 +1,9 @@
 package directory
 
 import (
+	"cmp"
+	"errors"
+
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/codec"
@@ -154,6 +157,9 @@ var deletions = table.Table[numberKey, deletion]{
 	Encode:   table.EncodeCBOR[deletion], Decode: table.DecodeCBOR[deletion],
 }
 
+// errNotDeleted says that the rows of a resource that is there would be removed.
+var errNotDeleted = errors.New("the resource is not deleted")
+
 // Forget is step 4 in a data shard.
 func Forget(c *op.Ctx, record []byte) error {
 	var f forgotten
@@ -176,6 +182,9 @@ func erase(c *op.Ctx, owner []byte, budget int) error {
 	d, ok, err := deletions.Get(c.Tx, k)
 	if err != nil || !ok {
 		return err
+	}
+	if n, known, err := byID.Get(c.Tx, k); err != nil || !known || !n.Gone || n.Kind != d.Kind {
+		return cmp.Or(err, error(&table.Damage{Table: deletions.Name, Key: deletions.Bytes(k), Cause: errNotDeleted}))
 	}
 	spaces, more, err := nextPartitions(c, d.Next, budget)
 	if err != nil {

@@ -39,9 +39,9 @@ func Ruled(r kv.Reader, catalogShard uint16, d *api.Dispatch) (bool, error) {
 // Derived is the table that follows from the changes of the catalog. In the shard
 // of the catalog the state is evidence of its own, and is kept.
 func Derived(a *op.Audit) op.Derived {
-	d := op.Derived{Table: records.Info(), Invariant: "catalog"}
+	d := op.Derived{Table: records.Info(), Invariant: "catalog", Verified: true}
 	if a.Space.Shard == 0 {
-		d.Keep = func(_, _, _ []byte) bool { return true }
+		d.Weigh = func(_, _, _ []byte) op.Weight { return op.Keep }
 	}
 	return d
 }

@@ -48,16 +48,42 @@ type tally struct {
 // check verifies the invariants of quality §1 that concern groups.
 func check(a *op.Audit) error {
 	x := &auditor{Audit: a, groups: map[ref]*tally{}, removing: map[ref]*removal{}}
-	for _, t := range []table.Info{readies.Info(), waits.Info(), keyed.Info(), runEnds.Info()} {
-		a.Derives(op.Derived{Table: t, Skip: x.beingRemoved})
-	}
+	derives(x)
 	for _, step := range []func() error{x.removals, x.definitions, x.heads, x.window, x.deadLetters, x.leases, x.skips, x.compare} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
+	dueRemovals(x)
 	a.Count("groups", int64(len(x.order)))
 	return nil
+}
+
+// derives declares the indexes. The window is verified by having no gaps and dead
+// letters by their events, and both are counted by state; keys and instants of
+// retries stand in them alone.
+func derives(x *auditor) {
+	for _, d := range []op.Derived{
+		{Table: readies.Info(), Verified: true},
+		{Table: waits.Info(), Subject: waitOf, Counted: true},
+		{Table: keyed.Info(), Subject: keyedOf},
+		{Table: runEnds.Info(), Verified: true},
+	} {
+		d.Skip = x.beingRemoved
+		x.Derives(d)
+	}
+}
+
+const refEnd = 1 + table.OwnerBytes + 8
+
+// waitOf is the place that waits: the key without the instant.
+func waitOf(dst, key, _ []byte) []byte {
+	return append(append(dst, key[:min(refEnd, len(key))]...), key[min(refEnd+8, len(key)):]...)
+}
+
+// keyedOf is the position that has the ordering key.
+func keyedOf(dst, key, _ []byte) []byte {
+	return append(append(dst, key[:min(refEnd, len(key))]...), key[max(len(key)-8, min(refEnd, len(key))):]...)
 }
 
 func (x *auditor) definitions() error {

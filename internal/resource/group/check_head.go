@@ -56,6 +56,7 @@ func (x *auditor) counters(f ref, t *tally) {
 	same := func(what string, claimed, counted int64) {
 		if claimed != counted {
 			x.Report("counters", where, "%s: the head says %d, a scan counts %d", what, claimed, counted)
+			op.Doubt(x.Audit, f.Owner)
 		}
 	}
 	for s := ready; s < states; s++ {

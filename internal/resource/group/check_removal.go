@@ -17,12 +17,22 @@ func shardRange(shard uint16) table.Range { return table.Range{Prefix: codec.App
 func (x *auditor) removals() error {
 	return op.Each(x.Audit, &removals, func(f ref, m *removal) error {
 		x.removing[f] = m
-		if m.Armed == 0 || m.Next != nil && !m.among(f) {
+		if m.Armed == 0 || m.Armed > x.Now || m.Next != nil && !m.among(f) {
 			x.Report("removal", x.where(f), "the removal of its rows is not armed, or goes on at a row of another group")
 		}
-		x.ImplyDue(table.DueRemoval, f.append(nil), m.Armed)
 		return nil
 	})
+}
+
+// dueRemovals: the removal of a deleted group's rows is due. One of a group that is there is
+// told with the group, and nothing makes it due.
+func dueRemovals(x *auditor) {
+	//keyload:sorted what is implied is summed up, in any order
+	for f, m := range x.removing {
+		if x.groups[f] == nil {
+			x.ImplyDue(table.DueRemoval, f.append(nil), m.Armed)
+		}
+	}
 }
 
 // among says that a removal goes on at a row of its group.

@@ -2,6 +2,7 @@ package group
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 
 	"github.com/keyload/keyload/api"
@@ -30,6 +31,9 @@ var removals = table.Table[ref, removal]{
 	Key:      func(dst []byte, f ref) []byte { return f.append(dst) },
 	ParseKey: readRef, Encode: table.EncodeCBOR[removal], Decode: table.DecodeCBOR[removal],
 }
+
+// errNotDeleted says that the rows of a group that is there would be removed.
+var errNotDeleted = errors.New("the group is not deleted")
 
 // leftRows are the tables in which a deleted group may have rows left, in the
 // order in which these are removed.
@@ -81,6 +85,9 @@ func applyRemoval(c *op.Ctx, key []byte, budget int) error {
 	m, ok, err := removals.Get(c.Tx, f)
 	if err != nil || !ok { // the marker goes when the source is deleted
 		return err
+	}
+	if there, err := heads.Has(c.Tx, f); err != nil || there {
+		return cmp.Or(err, error(&table.Damage{Table: removals.Name, Key: removals.Bytes(f), Cause: errNotDeleted}))
 	}
 	m.Armed = 0
 	done, err := m.goOn(c.Tx, f, max(budget, 1))

@@ -11,7 +11,7 @@ import (
 // every input has the form of its owner's. The prune order follows from the
 // records.
 func check(a *op.Audit) error {
-	a.Derives(op.Derived{Table: order.Info()})
+	a.Derives(op.Derived{Table: order.Info(), Subject: orderOf})
 	oldest := map[table.Owner]orderKey{}
 	p, err := pruningOf(a.R, a.Space.Shard)
 	if err != nil {
@@ -58,6 +58,9 @@ func check(a *op.Audit) error {
 	}
 	return err
 }
+
+// orderOf is the record that a row of the order is of: its value is that one's key.
+func orderOf(dst, _, value []byte) []byte { return append(dst, value...) }
 
 func where(k *key) string {
 	return fmt.Sprintf("owner %x/%d: %s, scope %q", k.Owner.Partition[:4], k.Owner.Resource, describe(k.Input), k.Scope)

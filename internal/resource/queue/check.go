@@ -29,6 +29,7 @@ type tally struct {
 	head                   *head // nil when it is missing
 	unordered              bool  // finished rows cannot be read, or have gaps
 	passed                 bool  // finished rows are wrong, and too many to say which
+	disputed               bool  // finished rows list what no message says
 	counts                 [states]int64
 	stored, inFlight, dead int64
 	expiring, finished     int64
@@ -77,16 +78,55 @@ func (a *auditor) where(o table.Owner, id string) string {
 // and that what is due is armed (quality §1: 3, 4, 7, 8).
 func check(audit *op.Audit) error {
 	a := &auditor{Audit: audit, lanes: map[table.Owner]*tally{}, partial: map[seqKey]*leftOf{}}
-	for _, t := range []table.Info{readies.Info(), schedules.Info(), expiries.Info(), deads.Info(), pendingDeads.Info(), leasesLeft.Info()} {
-		a.Derives(op.Derived{Table: t})
-	}
-	a.Derives(op.Derived{Table: finisheds.Info(), Skip: a.remembers})
+	derives(a)
 	for _, step := range []func() error{a.heads, a.messages, a.bodies, a.leases, a.finished, a.compare, a.limits} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// derives declares the indexes. Messages are counted by lane, and keep their number
+// when anything else of them is altered.
+func derives(a *auditor) {
+	for _, d := range []op.Derived{
+		{Table: readies.Info(), Subject: readyOf, Counted: true},
+		{Table: schedules.Info(), Subject: timedOf, Counted: true},
+		{Table: expiries.Info(), Subject: timedOf, Counted: true},
+		{Table: deads.Info(), Subject: numberedOf, Counted: true},
+		{Table: pendingDeads.Info(), Subject: numberedOf, Counted: true},
+		{Table: leasesLeft.Info(), Verified: true}, // the lease row lists what messages say of their lease
+		{Table: finisheds.Info(), Skip: a.remembers, Verified: true, Weigh: a.disputed},
+	} {
+		a.Derives(d)
+	}
+}
+
+const ownerEnd = 1 + table.OwnerBytes
+
+// readyOf is the message that a ready entry is of.
+func readyOf(dst, key, value []byte) []byte {
+	var e readyEntry
+	if len(key) < ownerEnd || readies.Decode(value, &e) != nil {
+		return append(dst, key...)
+	}
+	return append(append(dst, key[:ownerEnd]...), e.ID...)
+}
+
+// timedOf is the number of the message that a scheduled or expiring row is of: the key
+// without the instant.
+func timedOf(dst, key, _ []byte) []byte {
+	return append(append(dst, key[:min(ownerEnd, len(key))]...), key[min(ownerEnd+8, len(key)):]...)
+}
+
+// numberedOf is the message that a row of the dead letters is of.
+func numberedOf(dst, key, value []byte) []byte {
+	var e idEntry
+	if len(key) < ownerEnd || decodeID(value, &e) != nil {
+		return append(dst, key...)
+	}
+	return append(append(dst, key[:ownerEnd]...), e.ID...)
 }
 
 func (a *auditor) heads() error {
@@ -107,6 +147,7 @@ func (a *auditor) compare() error {
 		}
 		if t.head == nil {
 			a.Report("counters", a.where(o, ""), "the lane has rows and no head")
+			op.Doubt(a.Audit, o)
 			continue
 		}
 		if err := a.counters(t); err != nil {
@@ -132,6 +173,7 @@ func (a *auditor) counters(t *tally) error {
 	same := func(what string, claimed, counted int64) {
 		if claimed != counted {
 			a.Report("counters", where, "%s: the head says %d, a scan counts %d", what, claimed, counted)
+			op.Doubt(a.Audit, o)
 		}
 	}
 	for s := scheduled; s < states; s++ {
@@ -194,7 +236,7 @@ func (a *auditor) armed(o table.Owner, where string, h *head, t *tally) error {
 // limits checks that every sweep for a lowered limit is due, and of a whole queue.
 func (a *auditor) limits() error {
 	return op.Each(a.Audit, &limitSweeps, func(o table.Owner, s *limitSweep) error {
-		if s.Armed == 0 || o.Partition != [16]byte{} || s.Place.Priority >= priorities {
+		if s.Armed == 0 || s.Armed > a.Now || o.Partition != [16]byte{} || s.Place.Priority >= priorities {
 			a.Report("due", a.where(o, ""), "the sweep for a lowered limit is armed for %d, or not of a whole queue", s.Armed)
 		}
 		a.ImplyDue(table.DueLimit, o.Append(nil), s.Armed)

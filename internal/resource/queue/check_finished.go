@@ -61,6 +61,17 @@ func (a *auditor) remembers(key, _ []byte) (bool, error) {
 	return kr.Err() == nil && (a.lane(o).told() || a.lane(o).passed), nil
 }
 
+// disputed keeps the rows of a lane where they list what no message says, so that it
+// may be the message that is lost or altered.
+func (a *auditor) disputed(key, _, _ []byte) op.Weight {
+	kr := codec.NewKeyReader(key[1:])
+	o := table.ReadOwner(&kr)
+	if kr.Err() == nil && a.lane(o).disputed {
+		return op.Keep
+	}
+	return op.Weighed
+}
+
 // fate is what the messages of one finished row have in common.
 type fate struct {
 	when  int64
@@ -101,26 +112,31 @@ func (a *auditor) again(t *tally) error {
 		fate
 		seq uint64
 	}
-	ends := map[string]end{}
+	ends, known := map[string]end{}, map[string]bool{}
 	err := messages.Scan(a.R, table.Range{Prefix: t.owner.Append(nil)}, func(k messageKey, m *message) (bool, error) {
 		if m.State.finished() {
 			ends[k.ID] = end{fate{m.FinishedAt, m.State}, m.Seq}
+			known[k.ID] = true
 		}
 		return true, nil
 	})
 	if err != nil {
 		return a.Survive(err)
 	}
+	wrong, lost := false, false
 	rows, err := a.storedRows(t, func(id string, f fate) bool {
 		e, ok := ends[id]
 		if ok = ok && e.fate == f; ok {
 			delete(ends, id)
 		}
+		wrong, lost = wrong || !ok, lost || !known[id]
 		return ok
 	})
 	if err != nil {
 		return err
 	}
+	// A row may list the last that is known of a message, or when it did finish.
+	t.disputed = lost || wrong && len(ends) > 0
 	left := unlisted{}
 	//keyload:sorted each list is sorted below
 	for id, e := range ends {

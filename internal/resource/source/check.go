@@ -49,7 +49,7 @@ type tally struct {
 
 func check(a *op.Audit) error {
 	x := &auditor{Audit: a, sources: map[string]*tally{}, definitions: map[uint32]*api.Resource{}}
-	a.Derives(op.Derived{Table: identities.Info(), Invariant: sourceIDs, Skip: x.purgedIdentity, Keep: x.evidence})
+	a.Derives(op.Derived{Table: identities.Info(), Invariant: sourceIDs, Skip: x.purgedIdentity, Subject: identityOf, Weigh: x.evidence})
 	for _, step := range []func() error{x.heads, x.events, x.lists, x.identities, x.compare, x.sweeps} {
 		if err := step(); err != nil {
 			return err

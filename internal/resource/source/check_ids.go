@@ -82,22 +82,40 @@ func (x *auditor) purgedIdentity(key, value []byte) (bool, error) {
 	return t != nil, nil
 }
 
+// identityOf is the position of the event that an identity is of.
+func identityOf(dst, key, value []byte) []byte {
+	var i identity
+	kr := codec.NewKeyReader(key[1:])
+	ReadKey(&kr)
+	if kr.Err() != nil || i.decode(value) != nil {
+		return append(dst, key...)
+	}
+	return codec.AppendUint64(append(dst, key[:len(key)-len(kr.Rest())]...), i.Position)
+}
+
 // evidence keeps an identity of the right position and another digest: the content
-// of the event may be what is damaged. It also keeps one of a purged event, whatever
-// it says: that cannot be made again.
-func (x *auditor) evidence(key, stored, implied []byte) bool {
+// of the event may be what is damaged. One of another position follows its event,
+// whose position is verified by those beside it. It also keeps one of a purged event,
+// whatever it says: that cannot be made again.
+func (x *auditor) evidence(key, stored, implied []byte) op.Weight {
 	if stored == nil {
-		return false
+		return op.Weighed
 	}
 	k, is, err := identities.Row(key, stored)
 	if implied != nil {
 		_, should, err2 := identities.Row(key, implied)
-		return err == nil && err2 == nil && is.Position == should.Position
+		if err == nil && err2 == nil && is.Position == should.Position {
+			return op.Keep
+		}
+		return op.Follow
 	}
 	listed := false
 	err = purgedIDs.Scan(x.R, table.Range{Prefix: k.Source.Append(nil)}, func(_ eventKey, l *idList) (bool, error) {
 		listed = slices.Contains(l.IDs, k.ID)
 		return !listed, nil
 	})
-	return listed || err != nil
+	if listed || err != nil {
+		return op.Keep
+	}
+	return op.Weighed
 }

@@ -63,7 +63,7 @@ func (x *auditor) sweeps() error {
 	shard := codec.AppendUint16(nil, x.Space.Shard)
 	return op.Each(x.Audit, &sweeps, func(o table.Owner, s *sweep) error {
 		where := fmt.Sprintf("sweep of resource %d", o.Resource)
-		if s.Armed == 0 || s.Next == nil || o.Partition != [16]byte{} {
+		if s.Armed == 0 || s.Armed > x.Now || s.Next == nil || o.Partition != [16]byte{} {
 			x.Report(sourceAge, where, "a sweep is not armed, or has nothing to go on with, or is of one partition")
 		}
 		kr := codec.NewKeyReader(s.Next)

@@ -24,9 +24,9 @@ const (
 // and the order of tombstones follow from the documents.
 func Check(a *op.Audit) error {
 	x := &checker{Audit: a, heads: map[table.Owner]*Head{}, collections: map[uint32]*Collection{}}
-	a.Derives(op.Derived{Table: entries.Info(), Invariant: documentEntries, Skip: x.unknown})
-	a.Derives(op.Derived{Table: uniques.Info(), Invariant: documentEntries, Skip: x.unknown})
-	a.Derives(op.Derived{Table: tombstones.Info(), Invariant: documentTombstones})
+	a.Derives(op.Derived{Table: entries.Info(), Invariant: documentEntries, Skip: x.unknown, Subject: entryOf})
+	a.Derives(op.Derived{Table: uniques.Info(), Invariant: documentEntries, Skip: x.unknown, Subject: entryOf})
+	a.Derives(op.Derived{Table: tombstones.Info(), Invariant: documentTombstones, Subject: tombstoneOf})
 	var order []table.Owner
 	err := op.Each(a, &heads, func(o table.Owner, h *Head) error {
 		x.heads[o] = h
@@ -98,6 +98,29 @@ func (x *checker) document(k documentKey, d *Document) error {
 		}
 	}
 	return nil
+}
+
+// entryOf is the document, and which of its indexes, that an entry is of.
+func entryOf(dst, key, value []byte) []byte {
+	const index = 1 + table.OwnerBytes
+	kr := codec.NewKeyReader(key[1:])
+	table.ReadOwner(&kr)
+	kr.Uint8()
+	jsontree.ReadTuple(&kr)
+	if kr.Err() != nil {
+		return append(dst, key...)
+	}
+	dst = append(dst, key[:index+1]...)
+	if len(value) > 0 { // of a unique entry
+		return append(dst, value...)
+	}
+	return append(dst, kr.Rest()...)
+}
+
+// tombstoneOf is the document that a place in the order of removal is of.
+func tombstoneOf(dst, key, _ []byte) []byte {
+	const owner = 1 + table.OwnerBytes
+	return append(append(dst, key[:min(owner, len(key))]...), key[min(owner+8, len(key)):]...)
 }
 
 // unknown passes over the entries of collections that have documents and no
