@@ -44,14 +44,14 @@ func TestARepairForgetsNeitherAnInputNorACommand(t *testing.T) {
 			w.write(row{was.key, nil})
 		})
 		for range 2 { // a second repair hides no more than the first
-			done, err := check.Repair(dir, nil)
+			done, err := check.Repair(t.Context(), dir, nil)
 			w.must(err)
 			if len(done.Tables) != 0 || len(done.Findings) == 0 || done.Derived() {
 				t.Errorf("table %d: the repair wrote %+v and leaves %+v", lost, done.Tables, done.Findings)
 			}
 		}
 		change(t, dir, func(w *world) { w.write(was) }) // nothing else was lost
-		if report, err := check.Dir(dir, nil); err != nil || len(report.Findings) != 0 {
+		if report, err := check.Dir(t.Context(), dir, nil); err != nil || len(report.Findings) != 0 {
 			t.Errorf("table %d, with the row again: %+v, %v", lost, report, err)
 		}
 	}
