@@ -90,6 +90,7 @@ func (w *world) of(what, key string) bool {
 // shard stops before a row is lost.
 func TestARemovalThatIsDueStopsWhereWhatItRemovesIsThere(t *testing.T) {
 	w := full(t)
+	w.alone()
 	w.settle()
 	all := w.rows()
 	w.must(w.e.Close())
