@@ -61,6 +61,7 @@ const wrapsPebble = "wraps the storage engine: opens files, locks the directory 
 var coreExceptions = []exception{
 	{"import", "internal/kv/store.go", wrapsPebble},
 	{"import", "internal/kv/disk.go", wrapsPebble},
+	{"import", "internal/kv/private.go", "it is the operating system's own file system below Pebble, with files that are private"},
 	{"select", "internal/kv/store.go", "a flush that can never be written must not be waited for"},
 }
 

@@ -140,7 +140,7 @@ func (a *auditor) heads() error {
 
 // compare verifies every lane with what its rows add up to.
 func (a *auditor) compare() error {
-	for _, o := range a.owners() {
+	for _, o := range owners(a) {
 		t := a.lane(o)
 		if err := a.explain(t); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (a *auditor) compare() error {
 }
 
 // owners lists the lanes that have rows, in the order of their keys.
-func (a *auditor) owners() (all []table.Owner) {
+func owners(a *auditor) (all []table.Owner) {
 	//keyload:sorted the owners are sorted below
 	for o := range a.lanes {
 		all = append(all, o)
