@@ -91,7 +91,7 @@ func (c *call) once(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	if c.node != 0 {
-		return c.forward(ctx)
+		return forward(ctx, c)
 	}
 	if c.h.Run != nil {
 		return c.waiting(ctx, c.query)

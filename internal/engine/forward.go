@@ -91,7 +91,7 @@ func untouched(err error) bool {
 }
 
 // forward hands the call to the node that leads its shard, which hands it on no more.
-func (c *call) forward(ctx context.Context) (any, error) {
+func forward(ctx context.Context, c *call) (any, error) {
 	request, err := wire.EncodeLog(c.req)
 	if err != nil {
 		return nil, fault.New(fault.Validation, "not_encodable", "the request cannot be encoded: %v", err)

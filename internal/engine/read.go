@@ -79,6 +79,7 @@ const recheck = time.Second
 // changed, for as long as the request wants to wait. The call is parked outside
 // the log: it holds no place in it and writes nothing.
 func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, error)) (any, error) {
+	attempt = c.roomy(attempt)
 	if c.h.WaitMillis == nil || c.h.WaitMillis(c.req) == 0 {
 		return attempt(ctx)
 	}

@@ -29,6 +29,7 @@ type Writer struct {
 	mu      sync.Mutex
 	room    sync.Cond // pending became short, or err was set
 	pending []byte
+	after   []func() // to be called when pending is written
 	spare   []byte
 	writing bool // somebody writes; whoever appends need not
 	handed  bool // the goroutine is to go on with the writing
@@ -52,6 +53,12 @@ func NewWriter(conn net.Conn, failed func(error)) *Writer {
 // It waits only while too many bytes are queued. An error means that nothing of
 // the frame was written; no error says nothing about the peer.
 func (w *Writer) Send(kind Kind, id uint32, head, body []byte) error {
+	return w.SendThen(kind, id, head, body, nil)
+}
+
+// SendThen is Send, and calls written once the frame has left this process or never
+// will; it must be quick. After an error it has been called too.
+func (w *Writer) SendThen(kind Kind, id uint32, head, body []byte, written func()) error {
 	w.mu.Lock()
 	for w.err == nil && !w.closing && len(w.pending) > maxPending {
 		w.room.Wait()
@@ -62,7 +69,13 @@ func (w *Writer) Send(kind Kind, id uint32, head, body []byte) error {
 		if err == nil {
 			err = ErrClosed
 		}
+		if written != nil {
+			written()
+		}
 		return err
+	}
+	if written != nil {
+		w.after = append(w.after, written)
 	}
 	w.pending = Header{Kind: kind, ID: id}.Append(w.pending, head, body)
 	if w.writing {
@@ -82,9 +95,14 @@ func (w *Writer) Send(kind Kind, id uint32, head, body []byte) error {
 // with handOver the goroutine gets the rest to write.
 func (w *Writer) write(handOver bool) (more bool) {
 	w.mu.Lock()
-	out := w.pending
-	w.pending, w.spare = w.spare[:0], nil
+	out, after := w.pending, w.after
+	w.pending, w.spare, w.after = w.spare[:0], nil, nil
 	w.mu.Unlock()
+	defer func() {
+		for _, written := range after {
+			written()
+		}
+	}()
 	_ = w.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, err := w.conn.Write(out)
 	if err != nil {
@@ -108,9 +126,14 @@ func (w *Writer) write(handOver bool) (more bool) {
 func (w *Writer) fail(err error) {
 	w.mu.Lock()
 	w.err, w.writing = err, false
+	after := w.after
+	w.pending, w.after = nil, nil
 	w.room.Broadcast()
 	w.signal()
 	w.mu.Unlock()
+	for _, never := range after {
+		never()
+	}
 	w.failed(err)
 }
 

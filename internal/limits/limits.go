@@ -231,6 +231,19 @@ const (
 	// turns to be decoded, checked and encoded.
 	BodiesReserveBytes = 32 << 20
 	SmallBodyBytes     = 64 << 10
+	// AnswersBytes is how many bytes of answers a server holds for callers that have
+	// not read them yet, half of them for one tenant. Who asks for many bytes waits for
+	// room for at most AnswersWaitMillis before anything is read or claimed.
+	AnswersBytes      = 256 << 20
+	AnswersWaitMillis = 2_000
+	// AnswersReserveBytes is kept for small answers, of at most SmallBodyBytes.
+	AnswersReserveBytes = 32 << 20
+	// SessionAnswersBytes is how many bytes of answers one session holds. What asks for
+	// more waits until its client has read.
+	SessionAnswersBytes = 32 << 20
+	// Connections is how many connections a server holds, sessions among them. One more
+	// is closed at once.
+	Connections = 16_384
 	// Sessions is how many sessions a server holds open.
 	Sessions = 4_096
 	// ClockBehindMillis is how far a leader's clock may be behind logged time.

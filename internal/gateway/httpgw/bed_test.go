@@ -25,13 +25,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // bed is a server on a store in memory, with one administrator.
 type bed struct {
-	t      *testing.T
-	db     *keyload.DB
-	server *httpgw.Server
-	url    string
-	key    string
-	keyID  string
-	served chan error
+	t       *testing.T
+	db      *keyload.DB
+	server  *httpgw.Server
+	gateway *httpgw.Gateway
+	url     string
+	key     string
+	keyID   string
+	served  chan error
 }
 
 // newBed makes the resources docs, orders, news, jobs in the domain main, and
@@ -73,6 +74,7 @@ func newBed(t *testing.T, change ...func(*httpgw.Options)) *bed {
 	}
 	g, err := httpgw.New(o)
 	check(t, err)
+	b.gateway = g
 	b.server, err = httpgw.Listen(g, httpgw.ListenOptions{Addr: "127.0.0.1:0"})
 	check(t, err)
 	b.url = b.server.URL()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/limits"
 	"github.com/keyload/keyload/internal/wire"
 )
@@ -25,24 +26,43 @@ const (
 // operation answers one request of one operation.
 func (g *Gateway) operation(w http.ResponseWriter, r *http.Request, rt *route) {
 	began := time.Now()
-	resp, f := g.exchange(w, r, rt)
+	held := &room{g: g}
+	defer held.Give()
+	resp, f := g.exchange(w, r, rt, held)
 	mediaType := answerType(r)
 	var body []byte
 	if f == nil {
 		body, f = encode(mediaType, resp)
 	}
+	if f == nil {
+		f = held.settle(len(body))
+	}
 	if f != nil {
 		g.writeProblem(w, mediaType, f, f.Code.Status())
 	} else {
+		resp = nil // only what is counted is held while the caller reads
 		w.Header().Set("Cache-Control", "no-store")
+		if !rt.op.Long {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(readingTime(len(body)))) // else that of the server
+		}
 		writeBody(w, mediaType, http.StatusOK, body)
 	}
 	rt.stats[surfaceHTTP].observe(time.Since(began), f)
 }
 
+// readingTime is how long a caller may take to read so many bytes.
+func readingTime(bytes int) time.Duration {
+	return slowTime + time.Duration(bytes/slowBytes)*time.Second
+}
+
+const (
+	slowTime  = 30 * time.Second
+	slowBytes = 128 << 10 // in a second
+)
+
 // exchange authenticates before it reads the body, so that strangers cost no
-// memory.
-func (g *Gateway) exchange(w http.ResponseWriter, r *http.Request, rt *route) (any, *fault.Error) {
+// memory. What it answers is held in the room.
+func (g *Gateway) exchange(w http.ResponseWriter, r *http.Request, rt *route, answer *room) (any, *fault.Error) {
 	caller, f := g.authenticate(r)
 	if f != nil {
 		return nil, f
@@ -71,14 +91,15 @@ func (g *Gateway) exchange(w http.ResponseWriter, r *http.Request, rt *route) (a
 			g.log.Warn("a long operation keeps its deadline", "operation", rt.op.Name, "error", err)
 		}
 	}
-	return g.do(r.Context(), caller, rt, req)
+	answer.of(caller.Tenant(), rt, req)
+	return g.do(r.Context(), caller, rt, req, answer)
 }
 
 // do evaluates a decoded request. Every surface of this package ends here.
-func (g *Gateway) do(ctx context.Context, caller Caller, rt *route, req any) (any, *fault.Error) {
+func (g *Gateway) do(ctx context.Context, caller Caller, rt *route, req any, held *room) (any, *fault.Error) {
 	g.metrics.inFlight.Inc()
 	defer g.metrics.inFlight.Dec()
-	resp, err := g.door.Do(ctx, caller, rt.op, req)
+	resp, err := g.door.Do(engine.WithRoom(ctx, held), caller, rt.op, req)
 	if err == nil {
 		return resp, nil
 	}

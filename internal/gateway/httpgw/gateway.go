@@ -35,6 +35,9 @@ type Options struct {
 	// Sessions is how many sessions may be open, and BodiesBytes how many bytes of
 	// request bodies are held at once; as package limits says when zero.
 	Sessions, BodiesBytes int
+	// Connections is how many connections a server holds, AnswersBytes how many bytes of
+	// answers that were not read yet; as package limits says when zero.
+	Connections, AnswersBytes int
 }
 
 // Gateway answers HTTP requests. It is safe for concurrent use.
@@ -57,11 +60,14 @@ type Gateway struct {
 
 	sessions sessions
 	bodies   bodies
+	answers  answers
+	conns    connections
 }
 
 // route is one operation as it is served.
 type route struct {
 	op    *api.Operation
+	sized int                 // place of the field MaxBytes in the request; -1 is none
 	stats map[string]*opStats // by surface
 }
 
@@ -79,6 +85,12 @@ func New(o Options) (*Gateway, error) {
 	if o.Sessions == 0 {
 		o.Sessions = limits.Sessions
 	}
+	if o.Connections == 0 {
+		o.Connections = limits.Connections
+	}
+	if o.AnswersBytes == 0 {
+		o.AnswersBytes = limits.AnswersBytes
+	}
 	if o.BodiesBytes == 0 {
 		o.BodiesBytes = limits.BodiesBytes
 	}
@@ -89,13 +101,18 @@ func New(o Options) (*Gateway, error) {
 	g.serving, g.stop = context.WithCancel(context.Background())
 	g.tailing, g.endTails = context.WithCancel(g.serving)
 	var err error
-	if g.metrics, err = newMetrics(o.Metrics, func() float64 { return float64(g.bodies.bytes()) }); err != nil {
+	if g.metrics, err = newMetrics(o.Metrics, g); err != nil {
 		return nil, err
 	}
 	g.sessions.init(g.metrics.sessions, o.Sessions)
+	g.conns.max = int64(o.Connections)
+	g.answers.max, g.answers.share = o.AnswersBytes, o.AnswersBytes/2
 	g.bodies.max, g.bodies.decoding = o.BodiesBytes, make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	for _, op := range api.Operations() {
-		rt := &route{op: op, stats: g.metrics.of(op)}
+		rt := &route{op: op, sized: -1, stats: g.metrics.of(op)}
+		if f, ok := op.Request.FieldByName("MaxBytes"); ok {
+			rt.sized = f.Index[0]
+		}
 		g.routes[op.Path()], g.byNumber[op.Number] = rt, rt
 	}
 	return g, g.addPages(o)

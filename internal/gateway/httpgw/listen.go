@@ -41,7 +41,7 @@ type ListenOptions struct {
 type Server struct {
 	gateway  *Gateway
 	http     *http.Server
-	listener net.Listener
+	listener net.Listener // bounded
 	tls      bool
 }
 
@@ -69,7 +69,7 @@ func Listen(g *Gateway, o ListenOptions) (*Server, error) {
 		return nil, fmt.Errorf("the address %q cannot be listened on: %w", o.Addr, err)
 	}
 	return &Server{
-		gateway: g, listener: listener, tls: secure,
+		gateway: g, listener: &bounded{listener, &g.conns}, tls: secure,
 		http: &http.Server{
 			Handler: g, TLSConfig: config, MaxHeaderBytes: maxHeaderBytes,
 			ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: answerTime, IdleTimeout: keepTime,

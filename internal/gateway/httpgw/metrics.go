@@ -28,7 +28,7 @@ type metrics struct {
 	tails    prometheus.Gauge
 }
 
-func newMetrics(r prometheus.Registerer, bodies func() float64) (*metrics, error) {
+func newMetrics(r prometheus.Registerer, g *Gateway) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "keyload_requests_total", Help: "Requests answered, by surface, operation and code.",
@@ -43,10 +43,14 @@ func newMetrics(r prometheus.Registerer, bodies func() float64) (*metrics, error
 		sessions: prometheus.NewGauge(prometheus.GaugeOpts{Name: "keyload_sessions", Help: "Open sessions."}),
 		tails:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "keyload_tails", Help: "Open tails."}),
 	}
-	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "keyload_request_body_bytes", Help: "Bytes of request bodies that are being read or evaluated.",
-	}, bodies)
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.sessions, m.tails, held} {
+	gauge := func(name, help string, n func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(n()) })
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.sessions, m.tails,
+		gauge("keyload_request_body_bytes", "Bytes of request bodies that are being read or evaluated.", g.bodies.bytes),
+		gauge("keyload_answer_bytes", "Bytes of answers that are being made or were not read yet.", g.answers.bytes),
+		gauge("keyload_connections", "Open connections, sessions and tails among them.", g.conns.count),
+	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}

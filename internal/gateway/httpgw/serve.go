@@ -56,21 +56,34 @@ func (s *session) serve(c *call, rt *route, caller Caller, body *frame.Buffer) {
 	req := reflect.New(rt.op.Request).Interface()
 	f := s.g.bodies.decode(cborType, body.B, req)
 	body.Release()
+	held, handed := &room{g: s.g, own: &s.answers}, false
+	defer func() {
+		if !handed {
+			held.Give()
+		}
+	}()
+	held.of(caller.Tenant(), rt, req)
 	var resp any
 	if f == nil {
-		resp, f = s.g.do(c.ctx, caller, rt, req)
+		resp, f = s.g.do(c.ctx, caller, rt, req, held)
 	}
 	var answer []byte
 	if f == nil {
 		answer, f = encode(cborType, resp)
 	}
+	if f == nil {
+		f = held.settle(len(answer))
+	}
+	resp = nil // only what is counted is held until the client reads
 	s.finish(c)
 	rt.stats[surfaceSession].observe(time.Since(began), f)
 	var err error
 	if f != nil {
+		held.Give()
 		err = s.fault(c.id, f)
 	} else {
-		err = s.out.Send(frame.Result, c.id, nil, answer)
+		handed = true
+		err = s.out.SendThen(frame.Result, c.id, nil, answer, held.Give)
 	}
 	if err != nil { // the client is gone: what else waits shall not claim anything
 		s.cancel()

@@ -45,6 +45,8 @@ type session struct {
 	caller  Caller
 	refused *fault.Error
 
+	answers answers // that are not sent yet
+
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 	jobs   chan job

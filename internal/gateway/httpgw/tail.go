@@ -42,7 +42,7 @@ func (g *Gateway) tail(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(g.tailing, cancel)()
 	g.metrics.tails.Inc()
 	defer g.metrics.tails.Dec()
-	t := &tail{g: g, w: w, control: http.NewResponseController(w), key: key, req: req, skip: skip}
+	t := &tail{g: g, w: w, control: http.NewResponseController(w), key: key, req: req, skip: skip, held: room{g: g, wait: true}} // nobody asks a tail to come again
 	t.run(ctx, r)
 }
 
@@ -55,9 +55,11 @@ type tail struct {
 	req     *api.EventsReadRequest
 	skip    uint64 // events up to this position were seen already
 	started bool   // the answer has begun
+	held    room   // of the page under way
 }
 
 func (t *tail) run(ctx context.Context, r *http.Request) {
+	defer t.held.Give()
 	_ = t.control.SetReadDeadline(time.Time{}) // the answer has no end
 	for ctx.Err() == nil {
 		resp, f := t.read(ctx)
@@ -71,7 +73,9 @@ func (t *tail) run(ctx context.Context, r *http.Request) {
 			t.fail(f)
 			return
 		}
-		if err := t.write(resp); err != nil {
+		err := t.write(resp)
+		t.held.Give()
+		if err != nil {
 			return
 		}
 		t.req.Cursor, t.req.AfterPosition = resp.Cursor, 0
@@ -80,6 +84,7 @@ func (t *tail) run(ctx context.Context, r *http.Request) {
 }
 
 // read authenticates every time: a key that is revoked ends the tail.
+// What it answers is held in the room.
 func (t *tail) read(ctx context.Context) (*api.EventsReadResponse, *fault.Error) {
 	caller, err := t.g.door.Authenticate(ctx, t.key)
 	if err != nil {
@@ -88,7 +93,9 @@ func (t *tail) read(ctx context.Context) (*api.EventsReadResponse, *fault.Error)
 	req := *t.req
 	api.ApplyDefaults(&req)
 	op := api.EventsRead.Operation
-	resp, f := t.g.do(ctx, caller, t.g.byNumber[op.Number], &req)
+	rt := t.g.byNumber[op.Number]
+	t.held.of(caller.Tenant(), rt, &req)
+	resp, f := t.g.do(ctx, caller, rt, &req, &t.held)
 	if f != nil {
 		return nil, f
 	}

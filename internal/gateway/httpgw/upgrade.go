@@ -13,6 +13,7 @@ import (
 
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/frame"
+	"github.com/keyload/keyload/internal/limits"
 )
 
 // openSession turns the connection of a request into a session.
@@ -72,6 +73,7 @@ func (g *Gateway) serveSession(conn net.Conn, early *bufio.Reader, key string) {
 	s := &session{g: g, key: key, conn: conn, calls: map[uint32]*call{}, jobs: make(chan job)}
 	s.ctx, s.cancel = context.WithCancel(g.serving)
 	s.room.L = &s.mu
+	s.answers.max, s.answers.share = limits.SessionAnswersBytes, limits.SessionAnswersBytes
 	var from io.Reader = s
 	if n := early.Buffered(); n > 0 {
 		sent, _ := early.Peek(n)
