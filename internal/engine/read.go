@@ -25,7 +25,7 @@ func (c *call) query(ctx context.Context) (resp any, err error) {
 	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	if c.h.Op.Scope == api.PartitionScope { // others are short, and tell an operator what goes on
+	if c.h.Op.Scope == api.PartitionScope { // the others tell an operator what goes on, when there is no turn to be had too
 		if err := c.queries.take(ctx, c.who.tenant); err != nil {
 			return nil, err
 		}

@@ -19,7 +19,7 @@ type Stats struct {
 // by package limits.
 type Load struct {
 	Commands       int // that wait for the log
-	Bytes          int // of them
+	Bytes          int // of their encoded requests
 	QueriesRunning int
 	QueriesWaiting int
 	Parked         int // calls that wait for something to deliver

@@ -47,7 +47,8 @@ type Audit struct {
 	// where sums say that some are; 0 is any number. Beyond it the sums are all that is
 	// told.
 	Hold int64
-	// Step is called for every few hundred rows; its error ends the audit.
+	// Step is called for every 512 rows with how many of the shard were read; in a
+	// second pass over them it begins again. Its error ends the audit.
 	Step func(rows int64) error
 
 	resources []Resource

@@ -43,7 +43,8 @@ type Entry struct {
 // Place is where a location points to.
 type Place struct {
 	Target
-	// Name is that of a backup; "" where the location is one of many.
+	// Name is that of a backup, without the location; "" where the location is a
+	// directory or prefix of many.
 	Name string
 	// where is the location of the target, to write a name behind it.
 	where string

@@ -1,6 +1,7 @@
 // Package disk has the file systems that tests run a store on.
 //
-// Owns: a file system that tells of every sync, before and after.
+// Owns: file systems that tell of every sync, before and after, that are slow, or
+// that have no room; what the files of a store are by their names; damage to files.
 //
 // May: know Pebble's file systems.
 //
