@@ -12,10 +12,14 @@ export CGO_ENABLED := 0
 
 stage = @printf '\n==> %s\n' '$(1)'
 
-.PHONY: demo test test-long bench golden build lint fmt gofmt vet staticcheck structure go
+.PHONY: demo demo-cluster test test-long bench golden build lint fmt gofmt vet staticcheck structure go
 
 demo: build
 	@$(BIN) demo
+
+# The same job on three nodes, the leader of the busy shard killed on the way.
+demo-cluster: build
+	@$(BIN) demo --cluster
 
 build: go
 	@echo 'building $(BIN); the first time this takes about a minute'

@@ -2,7 +2,8 @@
 // comes through Engine.Do.
 //
 // Owns: the order of steps of a write and a read, authentication, admission,
-// the node's clock, long polls, bringing catalog changes to every shard.
+// the node's clock, long polls, bringing catalog changes to every shard, handing
+// calls to the node that leads their shard.
 //
 // May: propose to the log; read snapshots; start goroutines that Close ends.
 //

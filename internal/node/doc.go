@@ -8,5 +8,5 @@
 //
 // May not: decide anything about a request; log a key, a token or a payload.
 //
-// Start reading at: serve.go, then init.go.
+// Start reading at: serve.go, then member.go for a node of a cluster, and init.go.
 package node
