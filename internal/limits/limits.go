@@ -240,7 +240,7 @@ const (
 	AnswersReserveBytes = 32 << 20
 	// SessionAnswersBytes is how many bytes of answers one session holds. What asks for
 	// more waits until its client has read.
-	SessionAnswersBytes = 32 << 20
+	SessionAnswersBytes = 128 << 20
 	// Connections is how many connections a server holds, sessions among them. One more
 	// is closed at once.
 	Connections = 16_384
