@@ -85,17 +85,18 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 	return c, Settled(ctx, c)
 }
 
-// makeStore makes the store of the first node, with an administrator.
+// makeStore makes the store of the first node, with an administrator of a tenant of
+// its own, whom no judge of what others made finds.
 func (c *Cluster) makeStore(ctx context.Context) (err error) {
 	db, err := keyload.Open(c.nodes[0].dir, keyload.Options{Shards: c.o.Shards})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err = db.ConfigurePrincipal(ctx, api.Principal{ID: "admin", Administrator: true, PolicyEpoch: 1}); err != nil {
+	if _, err = db.ConfigurePrincipal(ctx, api.Principal{Tenant: "sim", ID: "admin", Administrator: true, PolicyEpoch: 1}); err != nil {
 		return err
 	}
-	k, err := db.CreateAPIKey(ctx, &api.APIKeysCreateRequest{PrincipalID: "admin"})
+	k, err := db.CreateAPIKey(ctx, &api.APIKeysCreateRequest{Tenant: "sim", PrincipalID: "admin"})
 	if err != nil {
 		return err
 	}
