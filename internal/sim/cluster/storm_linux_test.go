@@ -63,7 +63,7 @@ func weather(t *testing.T, seed uint64, account *account) {
 	self, err := os.Executable()
 	ok(t, err)
 	c, err := Start(ctx, Options{
-		Dir: t.TempDir(), Program: self, Env: []string{childMode + "=keyload"}, Nodes: 3, Shards: 2,
+		Dir: t.TempDir(), Program: self, Env: []string{childMode + "=node"}, Nodes: 3, Shards: 2,
 		Setup: func(ctx context.Context, d api.Doer) error {
 			return errors.Join(work.Setup(ctx, d, callers), history.Setup(ctx, d))
 		},
@@ -95,7 +95,7 @@ func weather(t *testing.T, seed uint64, account *account) {
 	s := NewStorm(c, seed, t.Logf)
 	for n := range trial.Count(5, Happenings()) {
 		pause(ctx, s.between(200*time.Millisecond, 1500*time.Millisecond))
-		if err := s.Happen(ctx, n+int(seed)-1); err != nil {
+		if err := s.Happen(ctx, n+5*(int(seed)-1)); err != nil {
 			rest()
 			working.Wait()
 			t.Fatal(err)
