@@ -248,8 +248,12 @@ func (e *Engine) enter() error {
 // Ready is nil when the node accepts work, else why it does not.
 func (e *Engine) Ready() error {
 	for i := uint16(0); i <= e.identity.Shards; i++ {
-		if err := e.log.Status(i).Err; err != nil {
-			return commitlog.Stopped(i, err)
+		st := e.log.Status(i)
+		if st.Err != nil {
+			return commitlog.Stopped(i, st.Err)
+		}
+		if e.cluster != nil && st.Leader == 0 {
+			return noLeader(i)
 		}
 	}
 	return e.clock.trusted()

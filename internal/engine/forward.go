@@ -50,13 +50,17 @@ func (e *cluster) leader(ctx context.Context, shard uint16, given bool) (uint64,
 		case st.Leader != self && st.Leader != 0:
 			return st.Leader, nil
 		case time.Now().After(deadline):
-			return 0, fault.New(fault.OwnershipLost, "no_leader",
-				"shard %d has no leader that this node can reach; nothing happened. A majority of the nodes must be up and reach each other", shard)
+			return 0, noLeader(shard)
 		}
 		if err := e.wait(ctx, lookAgain); err != nil {
 			return 0, err
 		}
 	}
+}
+
+func noLeader(shard uint16) error {
+	return fault.New(fault.OwnershipLost, "no_leader",
+		"shard %d has no leader that this node can reach; nothing happened. A majority of the nodes must be up and reach each other", shard)
 }
 
 // wait lets a little time go by before a shard's leader is looked for again.

@@ -27,7 +27,7 @@ const (
 )
 
 func TestAClusterLosesNothingAcknowledgedAndRepeatsNothingWhateverHappensToItsNodes(t *testing.T) {
-	first, storms := trial.Seeds(t, 1, 40)
+	first, storms := trial.Seeds(t, 1, 8)
 	account := &account{happened: map[string]int{}}
 	t.Cleanup(func() { account.report(t) })
 	for seed := first; seed < first+uint64(storms); seed++ {

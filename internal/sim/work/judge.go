@@ -52,6 +52,9 @@ func (b *Book) repeat(ctx context.Context, d api.Doer, e *entry) {
 			b.Write(Line{Wrong: err.Error()})
 			return
 		}
+		if !first.Stored { // a refusal that binds nothing: meanwhile another repeat may have allowed it
+			first = second
+		}
 		b.Write(Line{Answered: first})
 		return
 	}
