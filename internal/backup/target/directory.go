@@ -40,7 +40,10 @@ func (d directory) Put(ctx context.Context, name string, content io.Reader) (int
 	if err != nil {
 		return 0, fileFault(path, errors.Join(err, os.Remove(f.Name())))
 	}
-	return n, fileFault(path, d.sync())
+	if err := d.sync(); err != nil {
+		return n, unconfirmed(path, err)
+	}
+	return n, nil
 }
 
 func (d directory) sync() error {
@@ -51,12 +54,14 @@ func (d directory) sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// linkAs gives a file another name that nothing has.
+// linkAs gives a file another name that nothing has. That the first name cannot be
+// taken from it does no harm: it is a hidden one.
 func linkAs(from, to string) error {
 	if err := os.Link(from, to); err != nil {
 		return err
 	}
-	return os.Remove(from)
+	_ = os.Remove(from)
+	return nil
 }
 
 // Get implements Target.

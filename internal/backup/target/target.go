@@ -58,6 +58,12 @@ func (p Place) Path(name string) string {
 	return filepath.Join(p.where, name)
 }
 
+// Directory is that of the place, and false where the place is none.
+func (p Place) Directory() (string, bool) {
+	_, ok := p.Target.(directory)
+	return p.where, ok
+}
+
 // Locate finds the place of a location: a file, a directory (which is there, or
 // ends with a separator), s3://bucket/key or s3://bucket/prefix/.
 func Locate(location string) (Place, error) {
@@ -152,6 +158,12 @@ func noBackup(path string) *fault.Error {
 
 func noPlace(kind, name string) *fault.Error {
 	return fault.New(fault.NotFound, "no_place", "there is no %s %s", kind, name)
+}
+
+// unconfirmed is of a backup of which every byte was sent.
+func unconfirmed(path string, err error) *fault.Error {
+	return fault.New(fault.RecoveryRequired, "backup_unconfirmed",
+		"all of the backup was written, but it was not confirmed that it stays at %s: %v. If it is there it is whole; verify it before you rely on it", path, err)
 }
 
 func exists(path string) *fault.Error {
