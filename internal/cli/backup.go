@@ -11,10 +11,12 @@ import (
 	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/client"
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/backup"
 	"github.com/keyload/keyload/internal/backup/target"
 	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/engine"
+	"github.com/keyload/keyload/internal/kv"
 )
 
 type backupCmd struct {
@@ -53,6 +55,9 @@ func (c *backupCreateCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if err := apartFromStores(place); err != nil {
+		return err
+	}
 	produce, incarnation, closeStore, err := s.backups()
 	if err != nil {
 		return err
@@ -82,6 +87,19 @@ func (c *backupCreateCmd) Run(s *session) error {
 	_, err = fmt.Fprintf(s.streams.Out, "made a backup, and verified it: %s\n%s\nIt holds all data and the hashes of all keys: keep it as you keep the store. Note its id. Next:\n  %s\n",
 		kept.Location, describeBackup(b, kept.Stored), s.name.command("backup", "verify", kept.Location, "--expect", b.ID))
 	return err
+}
+
+// apartFromStores refuses a place in the directory of a store: a store removes what
+// has a name like those it gives, or takes it for its own.
+func apartFromStores(place target.Place) error {
+	dir, ok := place.Directory()
+	if !ok {
+		return nil
+	}
+	if store, inside := kv.StoreAround(dir, kv.Options{}); inside {
+		return fault.New(fault.Validation, "inside_store", "%s is in %s, which is the directory of a store; a backup there would be in its way, and would be lost with it. Nothing was written", dir, store)
+	}
+	return nil
 }
 
 // keptBackup is a backup and where it is.

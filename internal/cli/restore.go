@@ -69,15 +69,19 @@ func (c *restoreMakeCmd) tell(s *session, done *backup.Restored) error {
 	if c.AllowIntake {
 		intake = "publish and enqueue are taken"
 	}
+	replaced := ""
+	if id := done.Replaced; id != "" && id != done.Backup.ID {
+		replaced = "replaced     an unfinished restore of ANOTHER backup, " + id + "\n"
+	}
 	_, err := fmt.Fprintf(s.streams.Out, `restored a store in %s
-%s
+%s%s
 incarnation  %s
 paused       every delivery, %s; groups: %d
 checked      %s
 
 Look at what waits for a person, let each group go on or seek it first, then let the store deliver. Next:
   %s
-`, done.Dir, describeBackup(done.Backup, 0), done.Incarnation, intake, done.PausedGroups, checked,
+`, done.Dir, replaced, describeBackup(done.Backup, 0), done.Incarnation, intake, done.PausedGroups, checked,
 		s.name.command("restore", "status", "--dir", c.To))
 	return err
 }

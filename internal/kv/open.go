@@ -70,6 +70,9 @@ func mayOpen(s *Store) error {
 	case s.opts.MustExist || s.opts.ReadOnly:
 		return fmt.Errorf("%w: %s", ErrMissing, s.dir)
 	}
+	if around, inside := StoreAround(parentOf(s.disk.FS, s.dir), s.opts); inside && !s.opts.Inside {
+		return fmt.Errorf("%w: %s is in %s", ErrInside, s.dir, around)
+	}
 	return makeDir(s)
 }
 

@@ -77,7 +77,7 @@ func (m *member) open(ctx context.Context) (err error) {
 	if m.store, err = kv.Open(m.o.Dir, state); err != nil {
 		return engine.OpenFault(m.o.Dir, err)
 	}
-	if m.journal, err = kv.Open(filepath.Join(m.o.Dir, journalDir), kv.Options{Logger: m.o.Log}); err != nil {
+	if m.journal, err = kv.Open(filepath.Join(m.o.Dir, journalDir), kv.Options{Logger: m.o.Log, Inside: true}); err != nil {
 		return engine.OpenFault(filepath.Join(m.o.Dir, journalDir), err)
 	}
 	if err := m.join(ctx); err != nil {
