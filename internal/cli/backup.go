@@ -15,7 +15,6 @@ import (
 	"github.com/keyload/keyload/internal/backup"
 	"github.com/keyload/keyload/internal/backup/target"
 	"github.com/keyload/keyload/internal/check"
-	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/kv"
 )
 
@@ -131,21 +130,19 @@ func (s *session) backups() (produce backup.Make, incarnation func() (string, er
 		}, c.Close, nil
 	}
 	log := slog.New(slog.NewTextHandler(s.streams.Err, &slog.HandlerOptions{Level: slog.LevelError}))
-	db, err := keyload.Open(s.Dir, keyload.Options{MustExist: true, Logger: log})
+	store, err := backup.OpenRest(s.Dir, keyload.Version, log)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	produce = func(ctx context.Context, w io.Writer) (string, error) {
-		b, err := db.Backups().Create(ctx, w, s.steps())
+		b, err := store.Create(ctx, w, s.steps())
 		if err != nil {
 			return "", err
 		}
 		return b.ID, nil
 	}
-	return produce, func() (string, error) { return engineIncarnation(db.Engine()), nil }, db.Close, nil
+	return produce, func() (string, error) { return store.Incarnation(), nil }, store.Close, nil
 }
-
-func engineIncarnation(e *engine.Engine) string { return e.Status().Incarnation }
 
 // counted reports what is written.
 type counted struct {

@@ -114,8 +114,10 @@ func open(e *Engine) error {
 	if e.identity, err = Identify(e.store, e.cfg.Shards, e.clock.millis()); err != nil {
 		return err
 	}
-	if err := fits(e.store, e.identity.Shards, e.cfg.Log != nil); err != nil {
-		return err
+	if e.cfg.Log == nil {
+		if err := Alone(e.store, e.identity.Shards); err != nil {
+			return err
+		}
 	}
 	if e.identity.Format < system.Format {
 		if err := upgrade(e); err != nil {
