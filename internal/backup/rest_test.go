@@ -52,8 +52,12 @@ func TestABackupOfAStoreAtRestDoesNothingThatIsDue(t *testing.T) {
 		}
 		return moved
 	}
-	for deadline := time.Now().Add(30 * time.Second); !moved(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	look, deadline := time.NewTicker(10*time.Millisecond), time.After(30*time.Second)
+	defer look.Stop()
+	for !moved() {
+		select {
+		case <-look.C:
+		case <-deadline:
 			t.Fatal("nothing was due: the test tests nothing")
 		}
 	}
