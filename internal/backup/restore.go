@@ -91,6 +91,9 @@ func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Res
 
 // verified is the first reading.
 func verified(ctx context.Context, open Open, o RestoreOptions) (*Backup, error) {
+	if err := mayBeID(o.Expect); err != nil {
+		return nil, err
+	}
 	r, err := open(ctx)
 	if err != nil {
 		return nil, err

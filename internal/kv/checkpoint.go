@@ -320,7 +320,7 @@ func apartError(err error) error {
 	case err == nil || errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFailed):
 		return err
 	case isDamage(err):
-		return fmt.Errorf("%w: %v", ErrCorrupt, err)
+		return fmt.Errorf("%w: %s", ErrCorrupt, damageText(err))
 	}
 	return fmt.Errorf("%w: %v", ErrCheckpoint, err)
 }
