@@ -236,7 +236,7 @@ func (b *bucket) List(ctx context.Context) ([]Entry, error) {
 		}
 		name := strings.TrimPrefix(o.Key, b.prefix)
 		if strings.HasSuffix(name, Extension) && !strings.Contains(name, "/") {
-			out = append(out, Entry{name, o.Size, o.LastModified.UTC()})
+			out = append(out, Entry{name, o.Size, o.LastModified.UTC(), false})
 		}
 	}
 	return byName(out), nil
