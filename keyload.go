@@ -87,13 +87,15 @@ type Member struct {
 	Log    func(commitlog.Config) (commitlog.Log, error)
 	Peers  engine.Peers
 	Status op.Handler // of cluster.status
+	// ClockWatched lets a clock that is given be watched as the machine's is.
+	ClockWatched bool
 }
 
 // OpenMember is OpenStore on the state of a member of a cluster, for the server.
 func OpenMember(store *kv.Store, o Options, m Member) (*DB, error) {
 	e, err := engine.Open(engine.Config{
 		Store: store, Shards: uint16(o.Shards), Durability: o.Durability, Now: o.Clock, Version: Version, Logger: o.Logger,
-		Handlers: []op.Handler{check.Handler(), m.Status}, Log: m.Log, Peers: m.Peers,
+		Handlers: []op.Handler{check.Handler(), m.Status}, Log: m.Log, Peers: m.Peers, NowWatched: m.ClockWatched,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

@@ -75,7 +75,7 @@ func TestAdmissionCountsBytes(t *testing.T) {
 
 func TestAClockBehindLoggedTimeIsNotBelieved(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
-	c := newClock(func() time.Time { return now })
+	c := newClock(func() time.Time { return now }, false)
 	logged := now.UnixMilli() + limits.ClockBehindMillis
 	if err := c.believe(logged); err != nil {
 		t.Errorf("at the bound: %v", err)
@@ -88,7 +88,7 @@ func TestAClockBehindLoggedTimeIsNotBelieved(t *testing.T) {
 func TestAClockThatJumpsIsNotTrustedUntilItWasSteady(t *testing.T) {
 	start := time.Now()
 	wall, mono := start, start
-	c := newClock(nil)
+	c := newClock(nil, false)
 	c.wall, c.monotonic = func() time.Time { return wall }, func() time.Time { return mono }
 	c.base, c.baseMono = wall.Round(0), mono
 	step := func(w, m time.Duration) error {

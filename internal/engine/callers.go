@@ -80,10 +80,11 @@ func (e *Engine) Authenticate(ctx context.Context, apiKey string) (*Caller, erro
 		return nil, e.public(err, "")
 	}
 	defer e.calls.Done()
-	if e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) error {
+	err = e.read(ctx, system.CatalogShard, func(s *kv.Snapshot) (err error) {
 		id, err = access.Authenticate(s, system.CatalogShard, apiKey, e.clock.millis())
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, e.public(err, "")
 	}
 	c.mu.Lock()

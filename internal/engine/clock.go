@@ -29,9 +29,9 @@ type clock struct {
 	departed  time.Time // since when they agree again after a departure; zero when believed
 }
 
-func newClock(wall func() time.Time) *clock {
-	given := wall != nil
-	if !given {
+func newClock(wall func() time.Time, watched bool) *clock {
+	given := wall != nil && !watched
+	if wall == nil {
 		wall = time.Now
 	}
 	return &clock{wall: wall, monotonic: time.Now, given: given, base: wall().Round(0), baseMono: time.Now()}

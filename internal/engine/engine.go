@@ -39,8 +39,11 @@ type Config struct {
 	Shards uint16
 	// Durability is what receipts promise; it must be true of the store.
 	Durability api.Durability
-	// Now is the wall clock; nil is the machine's.
-	Now func() time.Time
+	// Now is the wall clock; nil is the machine's. One that is given is believed
+	// whatever it says, unless NowWatched says that it is to be watched as the
+	// machine's is.
+	Now        func() time.Time
+	NowWatched bool
 	// Version names the program in admin.status.
 	Version string
 	Logger  *slog.Logger
@@ -88,7 +91,7 @@ type Engine struct {
 // Corruption for damaged bytes.
 func Open(cfg Config) (*Engine, error) {
 	e := &Engine{
-		cfg: cfg, store: cfg.Store, hub: wake.NewHub(), clock: newClock(cfg.Now),
+		cfg: cfg, store: cfg.Store, hub: wake.NewHub(), clock: newClock(cfg.Now, cfg.NowWatched),
 		closing: make(chan struct{}), propagate: make(chan struct{}, 1), logger: cfg.Logger,
 	}
 	if e.logger == nil {

@@ -35,6 +35,9 @@ type view struct {
 	list    *engine.Members
 	members []replica.Member
 	leads   map[uint64]int // shards, by node
+	// unready are nodes that lead nothing well now: this one when its clock is not to
+	// be trusted, others when they say so.
+	unready map[uint64]bool
 }
 
 // next is the next step, the most urgent first: who is wanted comes in before
@@ -91,7 +94,7 @@ func (v *view) lead(mayEven bool) step {
 	if self == nil {
 		return step{}
 	}
-	if self.Draining {
+	if self.Draining || v.unready[v.self] {
 		if to := v.successor(); to != 0 {
 			return step{handOn, to}
 		}
@@ -125,7 +128,7 @@ func (v *view) successor() (best uint64) {
 // fit says that a node can lead the shard at once.
 func (v *view) fit(node uint64) bool {
 	m, n := find(v.members, node), v.node(node)
-	return m != nil && !m.Learner && m.Active && !m.Snapshot && m.Lacks <= fitLacks && v.wanted(node) && !n.Draining
+	return m != nil && !m.Learner && m.Active && !m.Snapshot && m.Lacks <= fitLacks && v.wanted(node) && !n.Draining && !v.unready[node]
 }
 
 // fitLacks is how many entries a node may lack that is given a leadership: more would

@@ -24,7 +24,7 @@ func voters(ids ...uint64) (out []replica.Member) {
 
 // situation is a shard that node 1 leads among three that are as they should be.
 func situation(change func(v *view)) *view {
-	v := &view{self: 1, shard: 2, list: &engine.Members{All: joined(1, 2, 3), Chosen: map[uint16]uint64{}}, members: voters(1, 2, 3), leads: map[uint64]int{1: 3, 2: 3, 3: 3}}
+	v := &view{self: 1, shard: 2, list: &engine.Members{All: joined(1, 2, 3), Chosen: map[uint16]uint64{}}, members: voters(1, 2, 3), leads: map[uint64]int{1: 3, 2: 3, 3: 3}, unready: map[uint64]bool{}}
 	change(v)
 	return v
 }
@@ -66,16 +66,21 @@ func TestALeaderBringsItsShardNearerToTheListOneStepAtATime(t *testing.T) {
 		"a draining leader hands on to who leads least": {func(v *view) {
 			v.list.All[0].Draining, v.leads[3] = true, 1
 		}, step{handOn, 3}},
-		"but not to one that lags":  {func(v *view) { v.list.All[0].Draining, v.members[1].Lacks = true, fitLacks+1 }, step{handOn, 3}},
-		"a few entries are no lag":  {func(v *view) { v.list.All[0].Draining, v.members[1].Lacks = true, fitLacks }, step{handOn, 2}},
-		"nor to one that drains":    {func(v *view) { v.list.All[0].Draining, v.list.All[1].Draining = true, true }, step{handOn, 3}},
-		"the chosen node leads":     {func(v *view) { v.list.Chosen[2] = 3 }, step{handOn, 3}},
-		"of this shard":             {func(v *view) { v.list.Chosen[1] = 3 }, step{}},
-		"once it is there":          {func(v *view) { v.list.Chosen[2], v.members[2].Active = 3, false }, step{}},
-		"the chosen one keeps it":   {func(v *view) { v.list.Chosen[2], v.leads[1], v.leads[2] = 1, 9, 0 }, step{}},
-		"two more are handed on":    {func(v *view) { v.leads[1], v.leads[2] = 4, 2 }, step{even, 2}},
-		"one more is even":          {func(v *view) { v.leads[1], v.leads[2], v.leads[3] = 3, 2, 3 }, step{}},
-		"who alone is left goes on": {func(v *view) { v.list.All, v.members, v.leads = joined(1), voters(1), map[uint64]int{1: 9} }, step{}},
+		"but not to one that lags":               {func(v *view) { v.list.All[0].Draining, v.members[1].Lacks = true, fitLacks+1 }, step{handOn, 3}},
+		"a few entries are no lag":               {func(v *view) { v.list.All[0].Draining, v.members[1].Lacks = true, fitLacks }, step{handOn, 2}},
+		"nor to one that drains":                 {func(v *view) { v.list.All[0].Draining, v.list.All[1].Draining = true, true }, step{handOn, 3}},
+		"the chosen node leads":                  {func(v *view) { v.list.Chosen[2] = 3 }, step{handOn, 3}},
+		"of this shard":                          {func(v *view) { v.list.Chosen[1] = 3 }, step{}},
+		"once it is there":                       {func(v *view) { v.list.Chosen[2], v.members[2].Active = 3, false }, step{}},
+		"the chosen one keeps it":                {func(v *view) { v.list.Chosen[2], v.leads[1], v.leads[2] = 1, 9, 0 }, step{}},
+		"two more are handed on":                 {func(v *view) { v.leads[1], v.leads[2] = 4, 2 }, step{even, 2}},
+		"one more is even":                       {func(v *view) { v.leads[1], v.leads[2], v.leads[3] = 3, 2, 3 }, step{}},
+		"a leader whose clock is wrong hands on": {func(v *view) { v.unready[1] = true }, step{handOn, 2}},
+		"though it was chosen":                   {func(v *view) { v.unready[1], v.list.Chosen[2] = true, 1 }, step{handOn, 2}},
+		"but not to one like it":                 {func(v *view) { v.unready[1], v.unready[2] = true, true }, step{handOn, 3}},
+		"nor if all are":                         {func(v *view) { v.unready[1], v.unready[2], v.unready[3] = true, true, true }, step{}},
+		"a chosen one must be ready":             {func(v *view) { v.list.Chosen[2], v.unready[3] = 3, true }, step{}},
+		"who alone is left goes on":              {func(v *view) { v.list.All, v.members, v.leads = joined(1), voters(1), map[uint64]int{1: 9} }, step{}},
 	} {
 		if got := situation(c.change).next(true); got != c.want {
 			t.Errorf("%s: %s of %d, want %s of %d", name, got.do, got.node, c.want.do, c.want.node)

@@ -45,6 +45,7 @@ type Config struct {
 	// Self is what this node tells of itself; First that the cluster begins with it.
 	Self   api.ClusterNode
 	First  bool
+	Clock  func() time.Time // the wall clock; nil is the machine's
 	Logger *slog.Logger
 }
 
@@ -58,6 +59,9 @@ type Service struct {
 
 // Start begins.
 func Start(cfg Config) *Service {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{cfg: cfg, cancel: cancel}
 	s.wg.Go(func() { s.announce(ctx) })
@@ -144,8 +148,9 @@ func (s *Service) tend(ctx context.Context, shard uint16, list *engine.Members) 
 	if err != nil || !p.Here {
 		return
 	}
-	v := view{self: s.cfg.Self.NodeID, shard: shard, list: list, members: p.Members, leads: s.leads()}
-	step := v.next(time.Since(s.spread) >= spreadEvery)
+	v := view{self: s.cfg.Self.NodeID, shard: shard, list: list, members: p.Members, leads: s.leads(), unready: map[uint64]bool{}}
+	v.unready[v.self] = engine.TakesWrites(s.cfg.Engine, shard) != nil
+	step := s.choose(ctx, &v)
 	switch step.do {
 	case nothing:
 		return
@@ -166,6 +171,22 @@ func (s *Service) tend(ctx context.Context, shard uint16, list *engine.Members) 
 		return
 	}
 	s.cfg.Logger.Info("a shard's members were changed", "shard", shard, "change", step.do.String(), "node", step.node)
+}
+
+// choose is the next step. A leadership goes to no node that says that it is not
+// ready: it would hand it on again.
+func (s *Service) choose(ctx context.Context, v *view) step {
+	for {
+		step := v.next(time.Since(s.spread) >= spreadEvery)
+		if step.do != handOn && step.do != even {
+			return step
+		}
+		about := api.ClusterNodeStatus{Node: api.ClusterNode{NodeID: step.node}}
+		if s.ask(ctx, &about); about.Reachable && about.Ready {
+			return step
+		}
+		v.unready[step.node] = true
+	}
 }
 
 // leads counts what each node leads, as far as this one knows.

@@ -57,7 +57,7 @@ func (s *Service) ask(ctx context.Context, n *api.ClusterNodeStatus) {
 		n.Node = listed
 		return
 	}
-	before := time.Now()
+	before, beforeClock := time.Now(), s.cfg.Clock()
 	b, err := s.cfg.Peers.Call(ctx, listed.NodeID, engine.CallStatus, nil)
 	if err == nil {
 		err = wire.DecodeLog(b, n)
@@ -67,14 +67,14 @@ func (s *Service) ask(ctx context.Context, n *api.ClusterNodeStatus) {
 		n.Reachable, n.Reason = false, err.Error()
 		return
 	}
-	middle := before.Add(time.Since(before) / 2)
+	middle := beforeClock.Add(time.Since(before) / 2)
 	n.SkewMillis = int64(n.Clock) - middle.UnixMilli()
 }
 
 // own is what this node says of itself.
 func (s *Service) own() api.ClusterNodeStatus {
 	st := s.cfg.Engine.Status()
-	n := api.ClusterNodeStatus{Reachable: true, Ready: st.Ready, Reason: st.Reason, Clock: api.TimeOf(time.Now())}
+	n := api.ClusterNodeStatus{Reachable: true, Ready: st.Ready, Reason: st.Reason, Clock: api.TimeOf(s.cfg.Clock())}
 	for shard := range s.cfg.Engine.Shards() + 1 {
 		at := engine.Standing(s.cfg.Engine, shard)
 		r := api.ClusterReplica{

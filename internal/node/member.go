@@ -73,18 +73,23 @@ func (m *member) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	state := kv.Options{NoSync: true, Logger: m.o.Log, MustExist: m.settings.Bootstrap}
+	journal := m.o.Storage
+	journal.Logger = m.o.Log
+	state := journal
+	journal.Inside = true // of the directory of the state
+	state.NoSync, state.MustExist = true, m.settings.Bootstrap
 	if m.store, err = kv.Open(m.o.Dir, state); err != nil {
 		return engine.OpenFault(m.o.Dir, err)
 	}
-	if m.journal, err = kv.Open(filepath.Join(m.o.Dir, journalDir), kv.Options{Logger: m.o.Log, Inside: true}); err != nil {
+	if m.journal, err = kv.Open(filepath.Join(m.o.Dir, journalDir), journal); err != nil {
 		return engine.OpenFault(filepath.Join(m.o.Dir, journalDir), err)
 	}
 	if err := m.join(ctx); err != nil {
 		return err
 	}
-	m.db, err = keyload.OpenMember(m.store, keyload.Options{Durability: api.DurableQuorum, Logger: m.o.Log}, keyload.Member{
+	m.db, err = keyload.OpenMember(m.store, keyload.Options{Durability: api.DurableQuorum, Logger: m.o.Log, Clock: m.o.Clock}, keyload.Member{
 		Log: m.openLog, Peers: m, Status: membership.Handler(func() *membership.Service { return m.service }),
+		ClockWatched: true,
 	})
 	return err
 }
@@ -115,7 +120,7 @@ func (m *member) begin(url string) {
 	m.service = membership.Start(membership.Config{
 		Engine: m.db.Engine(), Replicas: m.log, Book: m.mesh, Peers: m,
 		Self:  api.ClusterNode{NodeID: m.settings.Node, Address: address, URL: url},
-		First: m.settings.Bootstrap, Logger: m.o.Log,
+		First: m.settings.Bootstrap, Clock: m.o.Clock, Logger: m.o.Log,
 	})
 	m.mesh.Attach(m.log, m.answer)
 }

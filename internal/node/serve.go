@@ -14,6 +14,7 @@ import (
 	"github.com/keyload/keyload/internal/cluster"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/gateway/httpgw"
+	"github.com/keyload/keyload/internal/kv"
 )
 
 // drainTime is how long calls in flight may take to end at shutdown.
@@ -33,6 +34,10 @@ type Options struct {
 	Durability api.Durability
 	// Log gets one record for every event of the server's life.
 	Log *slog.Logger
+	// Clock and Storage, for tests, stand for the clock and the disk of the machine
+	// under a member of a cluster. The clock is watched as the machine's is.
+	Clock   func() time.Time
+	Storage kv.Options
 	// Opened, if set, is called with the open store before Ready, for benches.
 	Opened func(*engine.Engine)
 	// Ready is called once, when requests are accepted.

@@ -20,7 +20,9 @@ import (
 type Options struct {
 	// Dir gets everything; it must be empty.
 	Dir string
-	// Program is keyload, with what its environment must hold.
+	// Program serves a node, with what its environment must hold. It is given the
+	// directory and the address to listen on, writes its URL when it serves, and reads
+	// what its machine does: see Tell.
 	Program string
 	Env     []string
 	// Nodes is how many nodes there are, each with every shard; Shards how many data
@@ -85,17 +87,18 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 	return c, Settled(ctx, c)
 }
 
-// makeStore makes the store of the first node, with an administrator.
+// makeStore makes the store of the first node, with an administrator of a tenant of
+// its own, whom no judge of what others made finds.
 func (c *Cluster) makeStore(ctx context.Context) (err error) {
 	db, err := keyload.Open(c.nodes[0].dir, keyload.Options{Shards: c.o.Shards})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err = db.ConfigurePrincipal(ctx, api.Principal{ID: "admin", Administrator: true, PolicyEpoch: 1}); err != nil {
+	if _, err = db.ConfigurePrincipal(ctx, api.Principal{Tenant: "sim", ID: "admin", Administrator: true, PolicyEpoch: 1}); err != nil {
 		return err
 	}
-	k, err := db.CreateAPIKey(ctx, &api.APIKeysCreateRequest{PrincipalID: "admin"})
+	k, err := db.CreateAPIKey(ctx, &api.APIKeysCreateRequest{Tenant: "sim", PrincipalID: "admin"})
 	if err != nil {
 		return err
 	}
@@ -159,7 +162,7 @@ func (c *Cluster) join(ctx context.Context, i int, instead *node) error {
 // Run starts a node, which must not run.
 func (c *Cluster) Run(i int) error {
 	n := c.nodes[i]
-	p, err := start(c.o.Program, n.dir, c.o.Env, "serve", "--dir", n.dir, "--listen", c.net.api(i))
+	p, err := start(c.o.Program, n.dir, c.o.Env, n.dir, c.net.api(i))
 	if err != nil {
 		return fmt.Errorf("node %d: %w", i, err)
 	}
@@ -180,6 +183,14 @@ func (c *Cluster) End(i int) error { return c.take(i, (*process).end) }
 // Pause stops the process of a node, Resume lets it go on.
 func (c *Cluster) Pause(i int) error  { return c.nodes[i].p.stop() }
 func (c *Cluster) Resume(i int) error { return c.nodes[i].p.goOn() }
+
+// Tell lets something happen to the machine of a node: "clock N" steps its clock N
+// milliseconds away from the true time, "slow N" lets each sync of its disk take N
+// milliseconds longer, "full" lets nothing more be written, until "room".
+func (c *Cluster) Tell(i int, what string) error {
+	_, err := fmt.Fprintln(c.nodes[i].p.input, what)
+	return err
+}
 
 func (c *Cluster) take(i int, end func(*process) error) error {
 	n := c.nodes[i]

@@ -42,6 +42,9 @@ func happenings() []happening {
 		{"all killed", (*Storm).allKilled},
 		{"erased and replaced", (*Storm).erased},
 		{"restarted one by one", (*Storm).rolling},
+		{"on a slow disk", (*Storm).slowDisk},
+		{"on a full disk", (*Storm).fullDisk},
+		{"by a clock that steps", (*Storm).clockSteps},
 	}
 }
 
@@ -126,6 +129,39 @@ func (s *Storm) slow(ctx context.Context, i int) error {
 	pause(ctx, s.between(time.Second, 3*time.Second))
 	s.ways.healAll()
 	return nil
+}
+
+// slowDisk is a disk that takes long to sync.
+func (s *Storm) slowDisk(ctx context.Context, i int) error {
+	return s.awhile(ctx, i, fmt.Sprintf("slow %d", 20+s.rng.IntN(300)), "slow 0")
+}
+
+// fullDisk is a disk without room, until somebody makes room and starts the node again.
+func (s *Storm) fullDisk(ctx context.Context, i int) error {
+	if err := s.awhile(ctx, i, "full", "room"); err != nil {
+		return err
+	}
+	if err := s.Kill(i); err != nil {
+		return err
+	}
+	return s.Run(i)
+}
+
+// clockSteps is a clock that is set forward or back, and later right again.
+func (s *Storm) clockSteps(ctx context.Context, i int) error {
+	by := s.between(6*time.Second, 3*time.Hour)
+	if s.rng.IntN(2) == 0 {
+		by = -by
+	}
+	return s.awhile(ctx, i, fmt.Sprintf("clock %d", by.Milliseconds()), "clock 0")
+}
+
+func (s *Storm) awhile(ctx context.Context, i int, begin, end string) error {
+	if err := s.Cluster.Tell(i, begin); err != nil {
+		return err
+	}
+	pause(ctx, s.between(time.Second, 4*time.Second))
+	return s.Cluster.Tell(i, end)
 }
 
 // allKilled kills every node, the given one first, and starts them on their disks.

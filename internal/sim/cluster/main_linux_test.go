@@ -2,32 +2,28 @@ package cluster
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-
-	"github.com/keyload/keyload/internal/cli"
 )
 
 // childMode is the environment variable that makes the test binary another program.
 const childMode = "KEYLOAD_SIM_CLUSTER"
 
-// TestMain lets the test binary be the program keyload, so that nodes are real
-// processes, or the one that ways are tried with.
+// TestMain lets the test binary be a node, so that nodes are real processes, or the
+// program that ways are tried with.
 func TestMain(m *testing.M) {
 	switch os.Getenv(childMode) {
-	case "keyload":
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		context.AfterFunc(ctx, stop)
-		os.Exit(cli.Run(ctx, os.Args[1:], cli.Standard()))
+	case "node":
+		if err := serveNode(os.Args[1], os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case "talker":
 		talk(os.Args[1])
 	default:

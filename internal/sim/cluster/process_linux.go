@@ -15,9 +15,10 @@ import (
 	"time"
 )
 
-// process is one life of a node: keyload serve.
+// process is one life of a node.
 type process struct {
 	cmd   *exec.Cmd
+	input io.WriteCloser
 	url   string
 	log   tail
 	ended chan struct{} // closed when it has ended
@@ -31,14 +32,11 @@ var servingLine = regexp.MustCompile(`https?://[^\s"]+`)
 
 // start starts a program and waits until it writes where it serves. It ends with the
 // thread that started it, which nobody else uses: so it never outlives this process.
-func start(program, dir string, env []string, args ...string) (*process, error) {
-	return startWith(nil, program, dir, env, args...)
-}
-
-// startWith is start for a program that reads.
-func startWith(input io.Reader, program, dir string, env []string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{})}
-	p.cmd.Stdin = input
+func start(program, dir string, env []string, args ...string) (p *process, err error) {
+	p = &process{cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	if p.input, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Dir = dir
 	p.cmd.Stderr = &p.log

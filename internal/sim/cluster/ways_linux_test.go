@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ type talkers struct {
 	t     *testing.T
 	ways  *ways
 	all   [2]*process
-	ask   [2]io.Writer
 	named int
 }
 
@@ -25,13 +23,10 @@ func newTalkers(t *testing.T) *talkers {
 	x.ways = newWays(func() []int { return []int{x.all[0].cmd.Process.Pid, x.all[1].cmd.Process.Pid} })
 	net := newNetwork()
 	for i := range x.all {
-		in, out, err := os.Pipe()
+		p, err := start(self, t.TempDir(), []string{childMode + "=talker"}, net.peer(i))
 		ok(t, err)
-		p, err := startWith(in, self, t.TempDir(), []string{childMode + "=talker"}, net.peer(i))
-		ok(t, err)
-		ok(t, in.Close())
-		x.all[i], x.ask[i] = p, out
-		t.Cleanup(func() { p.kill(); ok(t, out.Close()) })
+		x.all[i] = p
+		t.Cleanup(p.kill)
 	}
 	for i := range x.all {
 		ok(t, x.ways.lead(net.way(i), i, net.peer(i)))
@@ -64,7 +59,7 @@ func (x *talkers) says(i int, text string, while time.Duration) bool {
 func (x *talkers) say(from int, to string) string {
 	x.named++
 	word := fmt.Sprintf("w%d.", x.named)
-	_, err := fmt.Fprintf(x.ask[from], "%s %s\n", word, to)
+	_, err := fmt.Fprintf(x.all[from].input, "%s %s\n", word, to)
 	ok(x.t, err)
 	return word
 }

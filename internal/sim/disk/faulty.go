@@ -2,6 +2,7 @@ package disk
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"sync"
 
@@ -57,6 +58,16 @@ type Faulty struct {
 // later one to any file as well.
 func Fail(fs vfs.FS, kind string, nth int, forever bool) *Faulty {
 	return &Faulty{FS: fs, kind: kind, nth: nth, forever: forever}
+}
+
+// Full is a file system on which writes fail from Fill on, until Heal.
+func Full(fs vfs.FS) *Faulty { return Fail(fs, "", math.MaxInt, true) }
+
+// Fill lets every write fail from now on.
+func (f *Faulty) Fill() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.nth, f.healed = f.writes+1, false
 }
 
 // Heal makes the disk whole.

@@ -274,7 +274,7 @@ func (w *worker) process() {
 
 func (w *worker) finish(lane api.LaneRef, d api.Delivery) {
 	r, err := w.Process(w.ctx, &api.QueuesProcessRequest{
-		Lane: lane, Token: d.Token, HandlerScope: "history", Effects: []api.Mutation{client.Put(effects, d.MessageID, map[string]int{"by": w.number})},
+		Lane: lane, Token: d.Token, HandlerScope: "history", Effects: []api.Mutation{client.Put(effects, d.MessageID, map[string]string{"of": d.MessageID})}, // equal, whoever of several clients comes first
 	})
 	if w.happened(err, fault.LeaseExpired, fault.StaleLease, fault.NotFound, fault.TokenInvalidated); err == nil {
 		w.Ledger.Done(r.MessageID, r.AlreadyProcessed)
