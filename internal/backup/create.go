@@ -46,7 +46,7 @@ func (m *Maker) Create(ctx context.Context, w io.Writer, progress check.Progress
 		return nil, err
 	}
 	defer release()
-	b, err := m.create(ctx, w, progress)
+	b, err := create(ctx, m.engine.Store(), m.version, m.durable(), w, progress)
 	if err != nil {
 		return nil, createFault(ctx, err)
 	}
@@ -62,18 +62,27 @@ func (m *Maker) CreateFor(ctx context.Context, who *engine.Caller, w io.Writer, 
 	return m.Create(ctx, w, progress)
 }
 
-func (m *Maker) create(ctx context.Context, w io.Writer, progress check.Progress) (*Backup, error) {
-	durable := m.engine.Status().Shards
-	c, err := m.engine.Store().Checkpoint(ctx)
+// durable is what the store is, and what is durable in it by now.
+func (m *Maker) durable() *Manifest {
+	found := &Manifest{Incarnation: uuid.UUID(m.engine.Identity().Incarnation).String()}
+	for i, s := range m.engine.Status().Shards {
+		found.Shards = append(found.Shards, Shard{Shard: i, Position: s.DurablePosition})
+	}
+	return found
+}
+
+// create makes a backup of a store in which at least what was found is durable.
+func create(ctx context.Context, store *kv.Store, version string, found *Manifest, w io.Writer, progress check.Progress) (*Backup, error) {
+	c, err := store.Checkpoint(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close() // what is left is removed when the store is opened
-	manifest := &Manifest{Form: Form, Program: m.version, CreatedAt: api.TimeOf(time.Now())}
+	manifest := &Manifest{Form: Form, Program: version, CreatedAt: api.TimeOf(time.Now())}
 	if err := readCopy(ctx, c, manifest, progress); err != nil {
 		return nil, err
 	}
-	if err := m.compare(manifest, durable); err != nil {
+	if err := compare(manifest, found); err != nil {
 		return nil, err
 	}
 	if err := hashFiles(ctx, c, manifest, progress); err != nil {
@@ -156,13 +165,13 @@ func describe(r kv.Reader, m *Manifest) error {
 
 // compare makes sure that the copy is one of this store and has all that was
 // durable before it was made.
-func (m *Maker) compare(manifest *Manifest, durable []api.ShardStatus) error {
-	if own := uuid.UUID(m.engine.Identity().Incarnation).String(); manifest.Incarnation != own || len(manifest.Shards) != len(durable) {
+func compare(manifest, found *Manifest) error {
+	if manifest.Incarnation != found.Incarnation || len(manifest.Shards) != len(found.Shards) {
 		return fmt.Errorf("%w: the copy is not one of this store", kv.ErrCorrupt)
 	}
 	for i, s := range manifest.Shards {
-		if s.Position < durable[i].DurablePosition {
-			return fmt.Errorf("%w: shard %d is at position %d in the copy, and %d was durable", kv.ErrCorrupt, i, s.Position, durable[i].DurablePosition)
+		if s.Position < found.Shards[i].Position {
+			return fmt.Errorf("%w: shard %d is at position %d in the copy, and %d was durable", kv.ErrCorrupt, i, s.Position, found.Shards[i].Position)
 		}
 	}
 	return nil

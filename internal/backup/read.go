@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"regexp"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -50,8 +52,12 @@ func (o *origin) Read(p []byte) (int, error) {
 // openArchive reads the manifest. Close the result.
 func openArchive(ctx context.Context, r io.Reader) (*archive, error) {
 	a := &archive{ctx: ctx, origin: &origin{ctx: ctx, r: r}}
+	begun := bufio.NewReader(a.origin)
+	if err := a.begins(begun); err != nil {
+		return nil, err
+	}
 	var err error
-	a.z, err = zstd.NewReader(newUnsealing(a.origin), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+	a.z, err = zstd.NewReader(newUnsealing(begun), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(maxWindowBytes), zstd.WithDecoderMaxMemory(maxWindowBytes))
 	if err != nil {
 		return nil, a.failure(manifestName, err)
@@ -66,6 +72,22 @@ func openArchive(ctx context.Context, r io.Reader) (*archive, error) {
 }
 
 func (a *archive) close() { a.z.Close() }
+
+// begins wants the first bytes to be those of a backup: any other file is not a
+// damaged one.
+func (a *archive) begins(r *bufio.Reader) error {
+	const magic = "\x28\xb5\x2f\xfd" // of a zstd frame
+	first, err := r.Peek(len(magic))
+	switch {
+	case err != nil && err != io.EOF:
+		return a.failure(manifestName, err)
+	case len(first) == 0:
+		return damaged("it is empty")
+	case !strings.HasPrefix(magic, string(first)):
+		return fault.New(fault.Corruption, "not_a_backup", "this is no backup, or its first bytes are damaged")
+	}
+	return nil
+}
 
 // readManifest reads the first entry, and a little of what follows: then the
 // checksum of its frame was looked at.
@@ -165,12 +187,12 @@ func (a *archive) failure(what string, err error) error {
 		return ended(context.Cause(a.ctx))
 	case a.origin.err != nil:
 		return fault.New(fault.RecoveryRequired, "backup_unreadable", "the backup cannot be read any further, at byte %d: %v", a.origin.read, a.origin.err)
-	case errors.Is(err, errNoSeal), errors.Is(err, io.ErrUnexpectedEOF), err == io.EOF:
+	case errors.Is(err, errNoSeal):
+		return damaged("after %d bytes it ends, and not as a backup ends: it was cut off, or something was added to it", a.origin.read)
+	case errors.Is(err, io.ErrUnexpectedEOF), err == io.EOF:
 		return damaged("it ends within %s, after %d bytes", what, a.origin.read)
 	case errors.Is(err, errBadSeal):
 		return damaged("%v", errBadSeal)
-	case errors.Is(err, zstd.ErrMagicMismatch) && a.Manifest == nil:
-		return fault.New(fault.Corruption, "not_a_backup", "this is no backup, or its first bytes are damaged")
 	}
 	return damaged("%s cannot be read, before byte %d: %v", what, a.origin.read, err)
 }
@@ -197,8 +219,12 @@ func Inspect(ctx context.Context, r io.Reader) (*Backup, error) {
 
 // Verify reads a whole archive and compares every byte with the manifest and the
 // manifest with expect, the id that was noted when the backup was made; "" takes
-// any. Errors are those of Inspect, and Conflict (reason other_backup).
+// any. Errors are those of Inspect, Conflict (reason other_backup), and Validation
+// (reason backup_id) where expect is no id.
 func Verify(ctx context.Context, r io.Reader, expect string, progress check.Progress) (*Backup, error) {
+	if err := mayBeID(expect); err != nil {
+		return nil, err
+	}
 	a, err := openArchive(ctx, r)
 	if err != nil {
 		return nil, err
@@ -215,6 +241,15 @@ func Verify(ctx context.Context, r io.Reader, expect string, progress check.Prog
 		return nil, err
 	}
 	return &a.Backup, nil
+}
+
+var idForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func mayBeID(id string) error {
+	if id == "" || idForm.MatchString(id) {
+		return nil
+	}
+	return fault.New(fault.Validation, "backup_id", "%.100q is not the id of any backup: an id has 64 digits, 0 to 9 and a to f, as keyload backup create prints it. Nothing was read", id)
 }
 
 func (a *archive) expected(id string) error {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/keyload/keyload/fault"
@@ -38,6 +37,9 @@ type Restored struct {
 	Backup  *Backup `json:"backup"`
 	Dir     string  `json:"dir"`
 	Checked bool    `json:"checked"` // whether every rule was verified
+	// Replaced is the id of the backup of which an unfinished restore was found in Dir
+	// and removed, as far as it is known.
+	Replaced string `json:"replaced,omitzero"`
 	engine.Restored
 }
 
@@ -49,8 +51,8 @@ type Open func(ctx context.Context) (io.ReadCloser, error)
 // again while it writes; then it checks the store. The store is a new incarnation: dispatch and every group
 // are paused, and tokens, cursors and receipts of before hold no more. Until the last step nothing in dir opens as a store,
 // whatever happens to this process, and a repeat of the same restore begins anew.
-// Errors are *fault.Error: those of Verify; Conflict (reasons store_exists,
-// directory_not_empty, store_in_use), Validation (reason directory_unusable),
+// Errors are *fault.Error: those of Verify; Conflict (reasons
+// directory_not_empty, foreign_files, store_in_use), Validation (reason directory_unusable),
 // ResourceExhausted (reason no_room), RecoveryRequired when the disk fails. After
 // an error nothing is left, or what the next restore removes; only after the reason
 // restore_unconfirmed the store may be there, and is whole if it opens.
@@ -62,11 +64,13 @@ func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Res
 	if err != nil {
 		return nil, err
 	}
-	r, err := kv.BeginRestore(dir, b.Bytes, o.Files)
+	files := o.Files
+	files.Of = b.ID
+	r, err := kv.BeginRestore(dir, b.Bytes, files)
 	if err != nil {
 		return nil, beginFault(dir, err)
 	}
-	done := &Restored{Backup: b, Dir: dir, Checked: !o.SkipCheck}
+	done := &Restored{Backup: b, Dir: dir, Checked: !o.SkipCheck, Replaced: r.Before()}
 	done.Restored, err = restore(ctx, open, r, b, o)
 	if err == nil {
 		err = context.Cause(ctx)
@@ -87,6 +91,9 @@ func Restore(ctx context.Context, open Open, dir string, o RestoreOptions) (*Res
 
 // verified is the first reading.
 func verified(ctx context.Context, open Open, o RestoreOptions) (*Backup, error) {
+	if err := mayBeID(o.Expect); err != nil {
+		return nil, err
+	}
 	r, err := open(ctx)
 	if err != nil {
 		return nil, err
@@ -188,8 +195,8 @@ func examine(ctx context.Context, s *kv.Store, b *Backup, o RestoreOptions) erro
 
 // beginFault is restoreFault for what kept a restore from beginning.
 func beginFault(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
-		return fault.New(fault.Validation, "directory_unusable", "%s can not be made or used: %v. Nothing was changed", dir, err)
+	if errors.Is(err, fs.ErrNotExist) || kv.Unusable(err) {
+		return fault.New(fault.Validation, "directory_unusable", "%s cannot be made or used: %v. Nothing was changed", dir, err)
 	}
 	return restoreFault(dir, err)
 }
@@ -204,6 +211,8 @@ func restoreFault(dir string, err error) error {
 			"all of the restore was done, but the disk did not confirm its last step: %v. Look at the disk, then open %s: if it opens, it is the whole restored store and nothing is to be repeated; if a restore into it was not finished, repeat the restore", err, dir)
 	case errors.Is(err, kv.ErrNotEmpty):
 		return fault.New(fault.Conflict, "directory_not_empty", "%s is not empty; a backup is restored into a missing or empty directory. Nothing was changed", dir)
+	case errors.Is(err, kv.ErrForeign):
+		return fault.New(fault.Conflict, "foreign_files", "a restore into %s was begun and not finished, and beside what it left there is something else: %v. Nothing was changed; move it away, then repeat the restore", dir, err)
 	case errors.Is(err, kv.ErrLocked):
 		return fault.New(fault.Conflict, "store_in_use", "another process restores into %s, or has it open", dir)
 	case errors.Is(err, kv.ErrNoRoom):

@@ -159,6 +159,10 @@ func TestARestoreNeedsATargetThatIsMissingOrEmpty(t *testing.T) {
 	must(t, os.WriteFile(file, nil, 0o600))
 	_, err = backup.Restore(t.Context(), open, file, backup.RestoreOptions{})
 	wants(t, "a file", err, fault.Validation, "directory_unusable")
+	dangling := filepath.Join(t.TempDir(), "dangling")
+	must(t, os.Symlink(filepath.Join(t.TempDir(), "nowhere"), dangling))
+	_, err = backup.Restore(t.Context(), open, dangling, backup.RestoreOptions{})
+	wants(t, "a link to nothing", err, fault.Validation, "directory_unusable")
 	if opened > 0 {
 		t.Errorf("the backup was opened %d times before that was found", opened)
 	}

@@ -183,5 +183,5 @@ func damaged(err error) error {
 	if !errors.Is(err, kv.ErrCorrupt) {
 		return err
 	}
-	return fault.New(fault.Corruption, "damaged_bytes", "stored bytes are damaged: %v", err)
+	return fault.New(fault.Corruption, "damaged_bytes", "%v", err)
 }

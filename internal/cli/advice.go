@@ -185,7 +185,9 @@ func stepOfReason(reason string, about subject) string {
 		return "give the directory of a store, or make one (" + typedName("").command("init", "--dir", about.directory()) + ")"
 	case "store_in_use":
 		return "use the server that has it open, or stop it"
-	case "store_exists", "directory_not_empty":
+	case "store_exists":
+		return "give another directory, or serve this one (" + typedName("").command("serve", "--dir", about.directory()) + "), or make another key: " + about.command("api-keys", "create", "admin")
+	case "directory_not_empty":
 		return "give another directory"
 	case "unknown_resource":
 		return "create it (keyload create --help), or check its name and --partition"
@@ -256,6 +258,8 @@ func stepOfBackup(reason string, about subject) string {
 		return "wait until it is done"
 	case "backup_exists":
 		return "give another name, or a directory: then it gets a name of its own"
+	case "backup_unconfirmed":
+		return "verify it (keyload backup verify FROM)"
 	case "no_backup":
 		return "check the location (keyload backup list DIR)"
 	case "no_place":
@@ -275,9 +279,15 @@ func stepOfBackup(reason string, about subject) string {
 	case "administrator_only":
 		return "use the key of an administrator"
 	case "directory_unusable":
-		return "make the directory above it, or give another one"
+		return "give another directory, or make the one above it, or have it made yours"
+	case "foreign_files":
+		return "move away what is named above, or give another directory"
+	case "inside_store":
+		return "give a place that is in no store's directory"
 	case "restore_unconfirmed":
 		return "see that the disk is well, then what is there: " + typedName("").command("check", about.directory())
+	case "init_unfinished":
+		return "make it again (" + typedName("").command("init", "--dir", about.directory()) + ")"
 	case "restore_unfinished":
 		return "restore into it again (" + typedName("").command("restore", "FROM", about.directory()) + "), or remove the directory"
 	}

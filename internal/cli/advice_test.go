@@ -48,7 +48,7 @@ var hinted = regexp.MustCompile(`keyload (` + strings.Join(firstWords(), "|") + 
 // apart says that a command finds its store by other means than these flags, or
 // works on none.
 func apart(command string) bool {
-	for _, own := range []string{"keyload serve ", "keyload init ", "keyload restore FROM ", "keyload check ", "keyload backup list ", "keyload backup inspect "} {
+	for _, own := range []string{"keyload serve ", "keyload init ", "keyload restore FROM ", "keyload check ", "keyload backup list ", "keyload backup inspect ", "keyload backup verify "} {
 		if strings.HasPrefix(command, own) {
 			return true
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,11 @@ import (
 	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/client"
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/backup"
 	"github.com/keyload/keyload/internal/backup/target"
 	"github.com/keyload/keyload/internal/check"
-	"github.com/keyload/keyload/internal/engine"
+	"github.com/keyload/keyload/internal/kv"
 )
 
 type backupCmd struct {
@@ -49,8 +51,11 @@ func (*backupCreateCmd) Help() string {
 
 // Run makes the backup.
 func (c *backupCreateCmd) Run(s *session) error {
-	place, err := target.Locate(c.To)
+	place, err := target.LocateNew(c.To)
 	if err != nil {
+		return err
+	}
+	if err := apartFromStores(place); err != nil {
 		return err
 	}
 	produce, incarnation, closeStore, err := s.backups()
@@ -84,6 +89,36 @@ func (c *backupCreateCmd) Run(s *session) error {
 	return err
 }
 
+// apartFromStores refuses a place in the directory of a store: a store removes what
+// has a name like those it gives, or takes it for its own.
+func apartFromStores(place target.Place) error {
+	dir, ok := place.Directory()
+	if !ok {
+		return nil
+	}
+	if store, inside := kv.StoreAround(dir, kv.Options{}); inside {
+		return fault.New(fault.Validation, "inside_store", "%s is in %s, which is the directory of a store; a backup there would be in its way, and would be lost with it. Nothing was written", dir, store)
+	}
+	return nil
+}
+
+// source finds the backup that a command reads, which works on no store.
+func (s *session) source(location string) (target.Place, error) {
+	if err := s.elsewhere("this reads a backup and asks no store", "--url", "--api-key", "--dir", "--as"); err != nil {
+		return target.Place{}, err
+	}
+	place, err := target.Locate(location)
+	if err != nil || place.Name != "" {
+		return place, err
+	}
+	if dir, ok := place.Directory(); ok {
+		if _, inside := kv.StoreAround(dir, kv.Options{}); inside {
+			return place, fault.New(fault.Validation, "location", "%s is the directory of a store, and no backup; keyload backup create makes one of it", dir)
+		}
+	}
+	return place, nil
+}
+
 // keptBackup is a backup and where it is.
 type keptBackup struct {
 	Location string `json:"location"`
@@ -113,21 +148,19 @@ func (s *session) backups() (produce backup.Make, incarnation func() (string, er
 		}, c.Close, nil
 	}
 	log := slog.New(slog.NewTextHandler(s.streams.Err, &slog.HandlerOptions{Level: slog.LevelError}))
-	db, err := keyload.Open(s.Dir, keyload.Options{MustExist: true, Logger: log})
+	store, err := backup.OpenRest(s.Dir, keyload.Version, log)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	produce = func(ctx context.Context, w io.Writer) (string, error) {
-		b, err := db.Backups().Create(ctx, w, s.steps())
+		b, err := store.Create(ctx, w, s.steps())
 		if err != nil {
 			return "", err
 		}
 		return b.ID, nil
 	}
-	return produce, func() (string, error) { return engineIncarnation(db.Engine()), nil }, db.Close, nil
+	return produce, func() (string, error) { return store.Incarnation(), nil }, store.Close, nil
 }
-
-func engineIncarnation(e *engine.Engine) string { return e.Status().Incarnation }
 
 // counted reports what is written.
 type counted struct {
@@ -156,7 +189,7 @@ func (*backupInspectCmd) Help() string {
 
 // Run shows the manifest.
 func (c *backupInspectCmd) Run(s *session) error {
-	place, err := target.Locate(c.From)
+	place, err := s.source(c.From)
 	if err != nil {
 		return err
 	}
@@ -193,7 +226,7 @@ func (*backupVerifyCmd) Help() string {
 
 // Run reads everything.
 func (c *backupVerifyCmd) Run(s *session) error {
-	place, err := target.Locate(c.From)
+	place, err := s.source(c.From)
 	if err != nil {
 		return err
 	}
@@ -219,7 +252,8 @@ type backupListCmd struct {
 
 // Help is the example.
 func (*backupListCmd) Help() string {
-	return "Reads the manifest of each. " + whereHelp + " For example:\n\n    keyload backup list /backups\n    keyload backup list s3://backups/daily/"
+	return "Reads the manifest of each, and exits with 14 where one is damaged. What is partial is being made, or was left by a process that was killed; " +
+		"the next backup that is made in that directory removes the latter. " + whereHelp + " For example:\n\n    keyload backup list /backups\n    keyload backup list s3://backups/daily/"
 }
 
 // listedBackup is one backup of a list.
@@ -232,37 +266,53 @@ type listedBackup struct {
 	Failure   string   `json:"failure,omitempty"` // why its manifest cannot be read
 }
 
+// partialBackup is what is no backup yet, or will never be one.
+type partialBackup struct {
+	Name     string    `json:"name"`
+	Bytes    int64     `json:"bytes"`
+	Modified time.Time `json:"modified"`
+}
+
 // Run lists them.
 func (c *backupListCmd) Run(s *session) error {
-	place, err := target.Locate(c.Where)
-	if err != nil {
+	if err := s.elsewhere("this lists files and asks no store", "--url", "--api-key", "--dir", "--as"); err != nil {
 		return err
 	}
-	if place.Name != "" {
-		return &badUsage{text: "name a directory, or s3://bucket/prefix/ with a slash at its end"}
+	place, err := target.LocateMany(c.Where)
+	if err != nil {
+		return err
 	}
 	found, err := place.List(s.ctx)
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Backups []listedBackup `json:"backups"`
-	}{Backups: []listedBackup{}}
+	var out struct {
+		Backups []listedBackup  `json:"backups"`
+		Partial []partialBackup `json:"partial,omitempty"`
+	}
+	out.Backups = []listedBackup{}
+	var failed error
 	for _, e := range found {
+		if e.Partial {
+			out.Partial = append(out.Partial, partialBackup{e.Name, e.Bytes, e.Modified})
+			continue
+		}
 		row := listedBackup{Name: e.Name, Bytes: e.Bytes}
 		place.Name = e.Name
 		if b, err := inspect(s.ctx, place); err == nil {
 			row.CreatedAt, row.ID, row.Of = b.CreatedAt, b.ID, b.Incarnation
 		} else {
-			row.Failure = err.Error()
+			row.Failure, failed = err.Error(), &refused{fault.CodeOf(err)}
 		}
 		out.Backups = append(out.Backups, row)
 	}
 	if s.JSON {
-		return s.showJSON(out)
+		err = s.showJSON(out)
+	} else {
+		p := printer{w: s.streams.Out, terminal: s.streams.OutTerminal, name: s.name}
+		err = p.print(&out)
 	}
-	p := printer{w: s.streams.Out, terminal: s.streams.OutTerminal, name: s.name}
-	return p.print(&out)
+	return cmp.Or(err, failed)
 }
 
 // describeBackup sums a backup up for people; stored is the size of its file, 0

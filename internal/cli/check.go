@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,6 +43,9 @@ func (c *checkCmd) Run(s *session) error {
 	if strings.HasPrefix(dir, "http://") || strings.HasPrefix(dir, "https://") {
 		dir, url = "", dir
 	}
+	if err := mistaken(dir, url); err != nil {
+		return err
+	}
 	switch {
 	case dir != "":
 		dir = kong.ExpandPath(dir)
@@ -54,7 +59,7 @@ func (c *checkCmd) Run(s *session) error {
 	}
 	switch {
 	case dir == "" && url == "":
-		return &badUsage{text: "name the directory of the store, or the URL of a server"}
+		return &badUsage{text: "name the directory of a store, as it is or with --dir, or the URL of a server, as it is or with --url"}
 	case url != "" && c.Repair:
 		return &badUsage{text: "--repair-indexes is for a directory: stop the server and name its directory"}
 	case c.Repair:
@@ -78,6 +83,24 @@ func (c *checkCmd) Run(s *session) error {
 		err = showReport(s.streams.Out, s.name, subject, report, url == "")
 	}
 	return unsound(report, err)
+}
+
+// address matches a host and a port.
+var address = regexp.MustCompile(`^[^/\\]*:\d+(/.*)?$`)
+
+// mistaken refuses what is meant for a server and is not the URL of one.
+func mistaken(dir, url string) error {
+	if url != "" {
+		rest := strings.TrimSuffix(url[strings.Index(url, "://")+len("://"):], "/")
+		if at := strings.IndexByte(rest, '/'); at >= 0 {
+			return &badUsage{text: "give the URL of the server alone: " + strings.TrimSuffix(strings.TrimSuffix(url, "/"), rest[at:])}
+		}
+		return nil
+	}
+	if _, err := os.Stat(dir); err != nil && address.MatchString(dir) {
+		return &badUsage{text: "there is no directory " + dir + "; if it is the address of a server, write http://" + dir}
+	}
+	return nil
 }
 
 // remote checks a server.

@@ -24,6 +24,10 @@ func columnsOf(t reflect.Type) []string {
 		return []string{"messageId", "state", "attempts", "notBefore", "leaseUntil", "lastFailure"}
 	case reflect.TypeFor[api.GroupInfo]():
 		return []string{"group", "checkpoint", "tail", "lag", "paused", "deadLetters", "pinnedBytes"}
+	case reflect.TypeFor[api.PausedGroup]():
+		return []string{"group", "generation", "checkpoint", "tail", "failureCode"}
+	case reflect.TypeFor[api.EarlierHistory]():
+		return []string{"incarnation", "endedAt"}
 	case reflect.TypeFor[api.WindowRow]():
 		return []string{"from", "to", "state", "attempts", "leaseUntil", "notBefore", "lastFailure"}
 	case reflect.TypeFor[api.DeadLetter]():

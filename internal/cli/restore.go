@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/backup"
-	"github.com/keyload/keyload/internal/backup/target"
 )
 
 type restoreCmd struct {
@@ -16,7 +16,8 @@ type restoreCmd struct {
 
 // Help is what a restore does.
 func (*restoreCmd) Help() string {
-	return "keyload restore FROM DIR makes a store; it is short for keyload restore make FROM DIR. " + restoreHelp + restoreExamples
+	return "keyload restore FROM DIR makes a store; it is short for keyload restore make FROM DIR, whose --help has its flags " +
+		"(--expect, --allow-intake, --no-check). " + restoreHelp + restoreExamples
 }
 
 const restoreHelp = "The whole backup is verified before anything is written. Until the last step nothing in DIR opens as a store, " +
@@ -45,7 +46,7 @@ func (c *restoreMakeCmd) Run(s *session) error {
 	if s.Dir != "" {
 		return &badUsage{text: "--dir cannot be given here: the new store's directory is the second argument"}
 	}
-	place, err := target.Locate(c.From)
+	place, err := s.source(c.From)
 	if err != nil {
 		return err
 	}
@@ -69,20 +70,25 @@ func (c *restoreMakeCmd) tell(s *session, done *backup.Restored) error {
 	if c.AllowIntake {
 		intake = "publish and enqueue are taken"
 	}
+	replaced := ""
+	if id := done.Replaced; id != "" && id != done.Backup.ID {
+		replaced = "replaced     an unfinished restore of ANOTHER backup, " + id + "\n"
+	}
 	_, err := fmt.Fprintf(s.streams.Out, `restored a store in %s
-%s
+%s%s
 incarnation  %s
 paused       every delivery, %s; groups: %d
 checked      %s
 
 Look at what waits for a person, let each group go on or seek it first, then let the store deliver. Next:
   %s
-`, done.Dir, describeBackup(done.Backup, 0), done.Incarnation, intake, done.PausedGroups, checked,
+`, done.Dir, replaced, describeBackup(done.Backup, 0), done.Incarnation, intake, done.PausedGroups, checked,
 		s.name.command("restore", "status", "--dir", c.To))
 	return err
 }
 
 type restoreStatusCmd struct {
+	Store  string `arg:"" optional:"" type:"path" name:"dir" help:"directory of the store, the same as --dir"`
 	Limit  int64  `placeholder:"N" default:"100" help:"most groups to list (default 100)"`
 	Cursor string `placeholder:"CURSOR" help:"where the last page ended"`
 }
@@ -95,6 +101,10 @@ func (*restoreStatusCmd) Help() string {
 
 // Run asks.
 func (c *restoreStatusCmd) Run(s *session) error {
+	if c.Store != "" && s.Dir != "" && c.Store != s.Dir {
+		return &badUsage{text: "name the directory once"}
+	}
+	s.Dir = cmp.Or(c.Store, s.Dir)
 	response, err := call(s, api.AdminRestoreStatus, &api.AdminRestoreStatusRequest{Limit: c.Limit, Cursor: c.Cursor})
 	if err != nil {
 		return err
@@ -109,10 +119,12 @@ func (c *restoreStatusCmd) Run(s *session) error {
 // restore; what waits for another reason is not theirs to end here.
 func (s *session) tellWaiting(st *api.AdminRestoreStatusResponse) error {
 	var next, others []string
+	move := ""
 	for _, g := range st.Groups {
 		about := subject{request: &api.SubscriptionsResumeRequest{Group: g.Group, ExpectedGeneration: g.Generation}, site: s.site()}
 		if g.FailureCode == api.PausedByRestore {
 			next = append(next, about.onGroup("resume", about.atGeneration("")...))
+			move = cmp.Or(move, about.onGroup("seek", append([]string{"beginning"}, about.atGeneration("")...)...))
 			continue
 		}
 		others = append(others, about.onGroup("status"))
@@ -123,6 +135,13 @@ func (s *session) tellWaiting(st *api.AdminRestoreStatusResponse) error {
 	out := "nothing waits because of a restore\n"
 	if len(next) > 0 {
 		out = "\nTo let them go on, each group from its checkpoint:\n" + s.lines(next)
+	}
+	if move != "" {
+		out += "\nTo begin elsewhere, seek a group before it goes on, for example:\n" + s.lines([]string{move})
+	}
+	if st.Dispatch.Restored {
+		out += "\nThe API keys are those of the backup: revoke again what was revoked since. See them:\n" +
+			s.lines([]string{s.site().command("api-keys", "list")})
 	}
 	if len(others) > 0 {
 		out += "\nPaused for another reason, by a person or by what failed in them; see which:\n" + s.lines(others)

@@ -28,6 +28,9 @@ func (c *initCmd) Run(s *session) error {
 	if s.Dir == "" {
 		return &badUsage{text: "--dir is required"}
 	}
+	if err := s.elsewhere("this makes a store here", "--url", "--api-key", "--as"); err != nil {
+		return err
+	}
 	var file *os.File
 	if c.KeyFile != "" {
 		var err error
@@ -94,6 +97,9 @@ func (*serveCmd) Help() string {
 func (c *serveCmd) Run(s *session) error {
 	if s.Dir == "" {
 		return &badUsage{text: "--dir is required"}
+	}
+	if err := s.elsewhere("this serves a directory", "--url", "--api-key", "--as"); err != nil {
+		return err
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return &badUsage{text: "--tls-cert and --tls-key belong together"}

@@ -34,6 +34,21 @@ func (g *globals) site() site {
 	return p
 }
 
+// elsewhere refuses flags that say on which store to work, and as whom, where that is
+// not asked: whoever typed one means something else by the command than it does.
+func (g *globals) elsewhere(why string, flags ...string) error {
+	typed := map[string]bool{
+		"--url": len(g.URL) > 0 && strings.Join(g.URL, ",") != os.Getenv(urlVariable), "--dir": g.Dir != "", "--as": g.As != "",
+		"--api-key": g.APIKey != "" && g.APIKey != os.Getenv(keyVariable),
+	}
+	for _, name := range flags {
+		if typed[name] {
+			return &badUsage{text: name + " cannot be given here: " + why}
+		}
+	}
+	return nil
+}
+
 // command is a command on the store of the site.
 func (p site) command(words ...string) string {
 	for _, f := range [][2]string{{"--dir", p.dir}, {"--url", p.url}, {"--as", p.as}} {

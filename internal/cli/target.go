@@ -23,6 +23,9 @@ func (s *session) servers() string {
 // urlVariable names the server in the environment.
 const urlVariable = "KEYLOAD_URL"
 
+// keyVariable has the caller's key.
+const keyVariable = "KEYLOAD_API_KEY"
+
 // open connects to the server, or opens the store of --dir. The caller closes
 // it with the returned function.
 func (s *session) open() (api.Doer, func() error, error) {

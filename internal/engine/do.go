@@ -326,7 +326,7 @@ func (e *Engine) public(err error, id string) *fault.Error {
 	case f != nil:
 	case errors.Is(err, kv.ErrCorrupt):
 		e.logger.Error("damaged bytes", "error", err.Error())
-		f = fault.New(fault.Corruption, "damaged_bytes", "stored bytes are damaged: %v", err)
+		f = fault.New(fault.Corruption, "damaged_bytes", "%v", err)
 	default:
 		e.logger.Error("operation failed", "error", err.Error())
 		f = fault.New(fault.RecoveryRequired, "store_failed", "the store could not do this: %v", err)

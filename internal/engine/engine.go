@@ -117,8 +117,10 @@ func open(e *Engine) error {
 	if e.identity, err = Identify(e.store, e.cfg.Shards, e.clock.millis()); err != nil {
 		return err
 	}
-	if err := fits(e.store, e.identity.Shards, e.cfg.Log != nil); err != nil {
-		return err
+	if e.cfg.Log == nil {
+		if err := Alone(e.store, e.identity.Shards); err != nil {
+			return err
+		}
 	}
 	if e.identity.Format < system.Format {
 		if err := upgrade(e); err != nil {
@@ -209,8 +211,12 @@ func OpenFault(dir string, err error) error {
 		return fault.New(fault.Conflict, "store_in_use", "the store in %s is open in another process; use that one, or stop it first", dir)
 	case errors.Is(err, kv.ErrMissing):
 		return fault.New(fault.NotFound, "no_store", "there is no store in %s; make one with keyload init", dir)
+	case errors.Is(err, kv.ErrUnmade):
+		return fault.New(fault.RecoveryRequired, "init_unfinished", "the making of a new store in %s was begun and not finished, so there is no store, and nothing was in it; make it again", dir)
 	case errors.Is(err, kv.ErrUnfinished):
 		return fault.New(fault.RecoveryRequired, "restore_unfinished", "a restore into %s was begun and not finished, so there is no store; restore into it again, or remove the directory", dir)
+	case kv.Unusable(err):
+		return fault.New(fault.Validation, "directory_unusable", "%s cannot be the directory of a store: %v. Nothing was changed", dir, err)
 	case errors.Is(err, kv.ErrCorrupt):
 		return fault.New(fault.Corruption, "damaged_store", "%v. Nothing was changed; restore a backup, or keep a copy of the directory and run keyload check", err)
 	}

@@ -45,12 +45,10 @@ func Join(store *kv.Store, address string, ask func(kind byte, body []byte) ([]b
 	return writeIdentity(store, id)
 }
 
-// fits refuses to open a member of a cluster as a store alone: its state is not all
-// it has, and what it did alone the others would not know.
-func fits(store *kv.Store, shards uint16, cluster bool) error {
-	if cluster {
-		return nil
-	}
+// Alone refuses the directory of a member of a cluster, which is no store alone: its
+// state is not all it has, and what it did alone the others would not know. Errors:
+// Conflict (reason cluster_member), or what reading it said.
+func Alone(store *kv.Store, shards uint16) error {
 	s := store.NewSnapshot()
 	defer s.Close()
 	for shard := range shards + 1 {

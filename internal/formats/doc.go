@@ -4,7 +4,7 @@
 // Owns: the stores in testdata, what they were filled with, and what they
 // answered then.
 //
-// May: use the public package, the check and kv; stand only in tests.
+// May: use the public package, the check, backups and kv; stand only in tests.
 //
 // May not: rewrite a store that is kept. When the stored form changes, one more
 // is added: KEYLOAD_KEEP=name go test ./internal/formats fills it.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/keyload/keyload"
+	"github.com/keyload/keyload/internal/backup"
 	"github.com/keyload/keyload/internal/check"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/resource/system"
@@ -88,6 +89,7 @@ func TestAStoreOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	for _, open := range []func() error{
 		func() error { _, err := keyload.Open(dir, keyload.Options{MustExist: true}); return err },
 		func() error { _, err := check.Dir(t.Context(), dir, nil); return err },
+		func() error { _, err := backup.OpenRest(dir, "test", nil); return err },
 	} {
 		if err := open(); err == nil || !strings.Contains(err.Error(), "FormatUnsupported") || !strings.Contains(err.Error(), "formats up to") {
 			t.Errorf("it says %v", err)

@@ -244,7 +244,7 @@ func (c *Checkpoint) Store() (*Store, error) {
 }
 
 // Keep gives the copy a name in the directory of the store, where it stays after
-// Close and can be opened as a store of its own. What had the name is replaced.
+// Close and can be opened as a store of its own. A copy that had the name is replaced.
 // It takes the room of what the store rewrites from then on.
 func (c *Checkpoint) Keep(name string) error {
 	below := c.store.disk.FS
@@ -252,6 +252,9 @@ func (c *Checkpoint) Keep(name string) error {
 		return fmt.Errorf("%w: %q is no name for it", ErrCheckpoint, name)
 	}
 	to := below.PathJoin(c.store.dir, name)
+	if _, err := below.Stat(to); err == nil && !holdsStore(below, to) {
+		return fmt.Errorf("%w: there is something at %s that is no copy of a store; it was left as it is", ErrCheckpoint, to)
+	}
 	if err := below.RemoveAll(to); err != nil {
 		return apartError(err)
 	}
@@ -289,13 +292,25 @@ func (k *checkpoints) end() {
 func removeCheckpoints(s *Store) {
 	names, err := s.disk.FS.List(s.dir)
 	for _, name := range names {
-		if strings.HasPrefix(name, checkpointPrefix) {
+		if ownCheckpoint(s.disk.FS, s.disk.PathJoin(s.dir, name)) {
 			err = firstError(err, s.disk.FS.RemoveAll(s.disk.PathJoin(s.dir, name)))
 		}
 	}
 	if err != nil {
 		pebbleLogger{s}.Errorf("a checkpoint that was left behind cannot be removed: %v", err)
 	}
+}
+
+// ownCheckpoint says whether a path is one that a checkpoint of the store had: a
+// directory with such a name, and nothing in it that newCheckpoint and trimLog do
+// not make.
+func ownCheckpoint(files vfs.FS, path string) bool {
+	base := files.PathBase(path)
+	if !strings.HasPrefix(base, checkpointPrefix) || !storeName(base) {
+		return false
+	}
+	names, err := files.List(path) // of a file it fails
+	return err == nil && !slices.ContainsFunc(names, func(name string) bool { return name != "db" && name != "log" })
 }
 
 // apartError is the error of something that happened to a copy: only damage says
@@ -305,7 +320,7 @@ func apartError(err error) error {
 	case err == nil || errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFailed):
 		return err
 	case isDamage(err):
-		return fmt.Errorf("%w: %v", ErrCorrupt, err)
+		return fmt.Errorf("%w: %s", ErrCorrupt, damageText(err))
 	}
 	return fmt.Errorf("%w: %v", ErrCheckpoint, err)
 }

@@ -97,19 +97,47 @@ func TestWhatAKilledProcessLeftOfACheckpointIsRemovedByTheNextOpen(t *testing.T)
 	e := newEntries(t, mem, 100)
 	e.must(e.write())
 	e.close()
-	for _, name := range []string{"checkpoint-1/db", "checkpoint-7", "checkpoint-x/deep/er"} {
-		e.must(mem.MkdirAll("db/"+name, 0o755))
-		f, err := mem.Create("db/"+name+"/000001.sst", vfs.WriteCategoryUnspecified)
-		e.must(errors.Join(err, f.Close()))
+	for _, name := range []string{"checkpoint-1/db/000001.sst", "checkpoint-7/log", "checkpoint-12/db/deep/er/x", "checkpoint-3/"} {
+		touch(t, mem, "db/"+name)
 	}
 	s, err := Open("db", Options{FS: mem, ReadOnly: true})
 	e.must(errors.Join(err, s.Close()))
-	if n := len(leftovers(t, mem, "db")); n != 3 {
-		t.Errorf("opening for reading left %d of 3", n)
+	if n := len(leftovers(t, mem, "db")); n != 4 {
+		t.Errorf("opening for reading left %d of 4", n)
 	}
 	e.reopened(mem)
 	if found := leftovers(t, mem, "db"); len(found) > 0 {
 		t.Errorf("%v are left", found)
+	}
+}
+
+// touch makes a file and its directory; a directory alone if the path ends with /.
+func touch(t *testing.T, files vfs.FS, path string) {
+	t.Helper()
+	if dir, ok := strings.CutSuffix(path, "/"); ok {
+		must(t, files.MkdirAll(dir, 0o755))
+		return
+	}
+	must(t, files.MkdirAll(files.PathDir(path), 0o755))
+	f, err := files.Create(path, vfs.WriteCategoryUnspecified)
+	must(t, errors.Join(err, f.Close()))
+}
+
+// Somebody's own files may have names that begin like those of checkpoints.
+func TestWhatNoCheckpointMadeIsLeftWhereItIs(t *testing.T) {
+	mem := vfs.NewMem()
+	e := newEntries(t, mem, 100)
+	e.must(e.write())
+	e.close()
+	own := []string{"checkpoint-monday.klb", "checkpoint-5", "checkpoint-x/db/y", "checkpoint-1/db/x", "checkpoint-1/notes.txt", "checkpoint-/db/x", "checkpoint-1.old/log"}
+	for _, name := range own {
+		touch(t, mem, "db/"+name)
+	}
+	e.reopened(mem)
+	for _, name := range own {
+		if _, err := mem.Stat("db/" + name); err != nil {
+			t.Errorf("%s is gone: %v", name, err)
+		}
 	}
 }
 

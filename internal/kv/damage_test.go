@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -272,18 +273,27 @@ func halfDamaged(t *testing.T) *entries {
 
 func TestDamageThatAReadMeetsIsTheAnswerOfThatReadAlone(t *testing.T) {
 	e := halfDamaged(t)
+	var log bytes.Buffer
+	e.store.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	snap := e.store.NewSnapshot()
-	damaged := 0
+	damaged, said := 0, ""
 	for i := range e.next {
 		switch _, ok, err := snap.Get(entryKey(i, 0)); {
 		case errors.Is(err, ErrCorrupt):
 			damaged++
+			said = err.Error()
 		case err != nil || !ok:
 			t.Errorf("entry %d: %v, %v", i, ok, err)
 		}
 	}
 	if damaged == 0 || damaged > 40 {
 		t.Errorf("%d of 40 damaged entries were met", damaged)
+	}
+	if !strings.Contains(said, "checksum mismatch") || strings.ContainsAny(said, "<\n") {
+		t.Errorf("it says %q", said)
+	}
+	if text := log.String(); strings.Count(text, "damage in db/") == 0 || strings.Contains(text, "bounds") || strings.Contains(text, ".go:") {
+		t.Errorf("the log has %.1000q", text)
 	}
 	e.must(e.write())
 	e.must(e.store.Err())

@@ -44,12 +44,22 @@ func (s *Store) listener() *pebble.EventListener {
 			if pebble.IsCorruptionError(err) {
 				s.fail(readError(err))
 			}
-			log.Errorf("background error: %v", err)
+			log.Errorf("background error: %s", damageText(err))
 		},
-		DataCorruption: func(info pebble.DataCorruptionInfo) { log.Errorf("%s", info) },
+		// All that Pebble has to say of it are keys of rows, which are nobody's business,
+		// and pages of its own code.
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			log.Errorf("damage in %s: %s", info.Path, damageText(info.Details))
+		},
 	}
 	l.EnsureDefaults(log)
 	return l
+}
+
+// damageText is what an error says of damage, without the line by which Pebble tells
+// itself more.
+func damageText(err error) string {
+	return strings.ReplaceAll(err.Error(), "\n<corruption detail carrier>", "")
 }
 
 // isDamage recognises stored bytes that are not what they must be.

@@ -70,6 +70,9 @@ func mayOpen(s *Store) error {
 	case s.opts.MustExist || s.opts.ReadOnly:
 		return fmt.Errorf("%w: %s", ErrMissing, s.dir)
 	}
+	if around, inside := StoreAround(parentOf(s.disk.FS, s.dir), s.opts); inside && !s.opts.Inside {
+		return fmt.Errorf("%w: %s is in %s", ErrInside, s.dir, around)
+	}
 	return makeDir(s)
 }
 
@@ -151,7 +154,7 @@ func (s *Store) openFound(f *found) (err error) {
 		s.disk.unnamed.forget() // the log is in use from here on
 		return nil
 	case failed == nil && f.exists() && missesTable(err): // one is gone, or the edit that no longer needs it
-		err = damaged(f.db.ManifestFilename, "tables that it names are not as it says: %v", err)
+		err = damaged(f.db.ManifestFilename, "tables that it names are not as it says: %s", damageText(err))
 	case failed == nil:
 		err = openError(dir, err)
 	default: // whatever Pebble says: it was told that the writes after this one went well
@@ -168,7 +171,7 @@ func openError(dir string, err error) error {
 	case errors.Is(err, ErrCorrupt):
 		return err
 	case isDamage(err):
-		return fmt.Errorf("%w: %s: %v", ErrCorrupt, dir, err)
+		return fmt.Errorf("%w: %s: %s", ErrCorrupt, dir, damageText(err))
 	case errors.Is(err, pebble.ErrDBNotPristine): // Pebble asks for it where a new store has none yet
 		return fmt.Errorf("%w: %s: the file marker.format-version.* is gone", ErrCorrupt, dir)
 	case errors.Is(err, pebble.ErrDBDoesNotExist):

@@ -86,3 +86,13 @@ func claim(name string) error {
 	}
 	return f.Close()
 }
+
+// leadsNowhere says whether a name that is not there is a link to nothing, in whose
+// place nothing can be made.
+func leadsNowhere(files vfs.FS, name string) bool {
+	if _, ok := files.(private); !ok {
+		return false
+	}
+	_, err := os.Lstat(name)
+	return err == nil
+}

@@ -129,7 +129,7 @@ func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
 
 func readError(err error) error {
 	if err != nil && pebble.IsCorruptionError(err) {
-		return fmt.Errorf("%w: %v", ErrCorrupt, err)
+		return fmt.Errorf("%w: %s", ErrCorrupt, damageText(err))
 	}
 	return err
 }

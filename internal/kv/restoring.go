@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -15,22 +16,25 @@ import (
 // finished nor undone. What is there is no store; a restore may begin anew.
 var ErrUnfinished = errors.New("a restore into the directory was begun and not finished")
 
+// ErrUnmade is the ErrUnfinished of a new store: there never was anything in it.
+var ErrUnmade = fmt.Errorf("%w: it is of a new store", ErrUnfinished)
+
 // ErrNotEmpty says that a directory holds something, so that nothing can be
 // restored into it.
 var ErrNotEmpty = errors.New("the directory is not empty")
+
+// ErrForeign says that beside what an unfinished restore left there is something
+// that no restore makes.
+var ErrForeign = errors.New("no restore made this")
+
+// ErrInside says that a directory would lie in that of another store, which may
+// remove it or take it for its own.
+var ErrInside = errors.New("the directory is within that of a store")
 
 // ErrUnconfirmed says that every step of a restore was done and the disk has not
 // confirmed the last one. A directory that opens is the whole store; one that says
 // ErrUnfinished can be restored into again.
 var ErrUnconfirmed = errors.New("the restore was done, and its last step was not confirmed")
-
-const (
-	// unfinishedName is the file that keeps a directory from being opened: it is
-	// the first one that a restore makes and the last one it removes, which is the
-	// one step that makes the store.
-	unfinishedName = "RESTORING"
-	lockName       = "LOCK"
-)
 
 // Restoring is a directory in which a store comes to be out of files. Nobody can
 // open it before Publish, whatever happens to this process. End it with Publish
@@ -41,18 +45,26 @@ type Restoring struct {
 	fs   vfs.FS
 	lock *pebble.Lock
 	made bool // the directory was made for it
+	// before is what the restore whose leftovers were found was of; "" where there
+	// were none, or they do not say.
+	before  string
+	written map[string]bool
 }
+
+// Before is what an unfinished restore was of whose leftovers were removed, as its
+// Options.Of said; "" if there was none.
+func (r *Restoring) Before() string { return r.before }
 
 // Restorable says whether a restore may begin in dir: it must be missing in a
 // directory that is there, or empty, or hold what an unfinished restore left.
-// Errors: ErrNotEmpty, or what the file system said.
+// Errors: ErrNotEmpty, ErrForeign, ErrInside, or what the file system said.
 func Restorable(dir string, o Options) error {
 	_, err := newRestoring(dir, o).look()
 	return err
 }
 
 func newRestoring(dir string, o Options) *Restoring {
-	r := &Restoring{dir: dir, opts: o, fs: onDisk(o)}
+	r := &Restoring{dir: dir, opts: o, fs: onDisk(o), written: map[string]bool{}}
 	r.dir = r.fs.PathJoin(dir) // without a separator at its end, behind which there is no parent
 	return r
 }
@@ -60,8 +72,14 @@ func newRestoring(dir string, o Options) *Restoring {
 // look lists what an unfinished restore has left in the directory, and learns
 // whether the directory was made by one.
 func (r *Restoring) look() (left []string, err error) {
+	if store, inside := StoreAround(r.parent(), r.opts); inside {
+		return nil, fmt.Errorf("%w: %s is in %s", ErrInside, r.dir, store)
+	}
 	names, err := r.fs.List(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {
+		if leadsNowhere(r.fs, r.dir) {
+			return nil, fmt.Errorf("%s: %w: it is a link to nothing", r.dir, syscall.ENOTDIR)
+		}
 		r.made = true
 		_, err = r.fs.Stat(r.parent())
 		return nil, err
@@ -69,64 +87,74 @@ func (r *Restoring) look() (left []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	unfinished := false
+	sign, err := readSign(r.fs, r.dir)
+	if err != nil {
+		return nil, err
+	}
+	if sign != nil && sign.of != ofNew && r.opts.Of == ofNew {
+		return nil, fmt.Errorf("%w: %s", ErrUnfinished, r.dir)
+	}
 	for _, name := range names {
-		switch name {
-		case lockName, "lost+found": // the second is what a new file system has
-		case unfinishedName:
-			unfinished = true
+		switch {
+		case name == lockName, name == "lost+found": // the second is what a new file system has
+		case sign == nil:
+			return nil, fmt.Errorf("%w: %s", ErrNotEmpty, r.dir)
+		case name == unfinishedName:
+		case !storeName(name):
+			return nil, fmt.Errorf("%w: %s", ErrForeign, r.fs.PathJoin(r.dir, name))
 		default:
 			left = append(left, name)
 		}
 	}
-	if !unfinished && len(left) > 0 {
-		return nil, fmt.Errorf("%w: %s", ErrNotEmpty, r.dir)
+	if sign == nil {
+		return left, nil
 	}
-	if unfinished {
-		text, err := r.read(unfinishedName)
-		if err != nil {
-			return nil, err
-		}
-		r.made = text == madeText
+	if r.made = sign.made; sign.of != ofNew {
+		r.before = sign.of
 	}
 	return left, nil
 }
 
-func (r *Restoring) parent() string {
-	if parent := r.fs.PathDir(r.dir); parent != "" {
+func (r *Restoring) parent() string { return parentOf(r.fs, r.dir) }
+
+func parentOf(files vfs.FS, dir string) string {
+	if parent := files.PathDir(files.PathJoin(dir)); parent != "" {
 		return parent
 	}
 	return "." // of a name without any separator, on a file system in memory
 }
 
-// The content of the file unfinishedName.
-const (
-	madeText  = "made for a restore\n"
-	foundText = "found empty\n"
-)
-
-func (r *Restoring) read(name string) (string, error) {
-	f, err := r.fs.Open(r.fs.PathJoin(r.dir, name))
-	if err != nil {
-		return "", err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, 64))
-	return string(b), errors.Join(err, f.Close())
-}
-
 // BeginRestore makes the directory if it is missing, locks it, and removes what
 // an unfinished restore left. bytes is how many are to be written; without room
-// for them nothing is begun. Errors: ErrNotEmpty, ErrLocked, ErrNoRoom, or what
-// the file system said; after an error everything is as it was.
+// for them nothing is begun. Errors: ErrNotEmpty, ErrForeign, ErrInside, ErrLocked,
+// ErrNoRoom, or what the file system said; after an error everything is as it was.
 func BeginRestore(dir string, bytes int64, o Options) (*Restoring, error) {
+	return begin(dir, uint64(bytes)+checkpointRoom, o)
+}
+
+// BeginNew is BeginRestore for a store that New makes, and makes the directories
+// above it too. What an unfinished restore left is not removed: ErrUnfinished.
+func BeginNew(dir string, o Options) (*Restoring, error) {
+	o.Of = ofNew
+	above := newStore(parentOf(onDisk(o), dir), o)
+	if store, inside := StoreAround(above.dir, o); inside {
+		return nil, fmt.Errorf("%w: %s is in %s", ErrInside, dir, store)
+	}
+	if err := makeDir(above); err != nil {
+		return nil, err
+	}
+	return begin(dir, 0, o)
+}
+
+func begin(dir string, room uint64, o Options) (*Restoring, error) {
 	r := newRestoring(dir, o)
 	if _, err := r.look(); err != nil {
 		return nil, err
 	}
-	if use, err := r.fs.GetDiskUsage(r.parent()); err == nil && use.AvailBytes < uint64(bytes)+checkpointRoom && r.made {
-		return nil, noRoom(use.AvailBytes, bytes)
+	if use, err := r.fs.GetDiskUsage(r.parent()); err == nil && use.AvailBytes < room && r.made {
+		return nil, noRoom(use.AvailBytes, room)
 	}
-	if err := r.fs.MkdirAll(r.dir, 0o755); err != nil {
+	if err := r.fs.MkdirAll(r.dir, privateDir); err != nil {
 		return nil, err
 	}
 	lock, err := pebble.LockDirectory(r.dir, r.fs)
@@ -140,18 +168,18 @@ func BeginRestore(dir string, bytes int64, o Options) (*Restoring, error) {
 		return nil, firstError(err, lock.Close())
 	}
 	r.made = r.made || made
-	if err := r.begin(left, bytes); err != nil {
+	if err := r.begin(left, room); err != nil {
 		return nil, firstError(err, r.Abort())
 	}
 	return r, nil
 }
 
-func noRoom(have uint64, bytes int64) error {
-	return fmt.Errorf("%w: %d bytes, and %d are wanted", ErrNoRoom, have, uint64(bytes)+checkpointRoom)
+func noRoom(have, want uint64) error {
+	return fmt.Errorf("%w: %d bytes, and %d are wanted", ErrNoRoom, have, want)
 }
 
 // begin clears the directory and marks it as unfinished.
-func (r *Restoring) begin(left []string, bytes int64) error {
+func (r *Restoring) begin(left []string, room uint64) error {
 	if len(left) > 0 { // the mark may be one that is not durable yet
 		if err := r.sync(r.dir); err != nil {
 			return err
@@ -162,8 +190,8 @@ func (r *Restoring) begin(left []string, bytes int64) error {
 			return err
 		}
 	}
-	if use, err := r.fs.GetDiskUsage(r.dir); err == nil && use.AvailBytes < uint64(bytes)+checkpointRoom {
-		return noRoom(use.AvailBytes, bytes)
+	if use, err := r.fs.GetDiskUsage(r.dir); err == nil && use.AvailBytes < room {
+		return noRoom(use.AvailBytes, room)
 	}
 	return firstError(r.mark(), r.sync(r.parent()))
 }
@@ -173,6 +201,7 @@ func (r *Restoring) Write(name string, content io.Reader) error {
 	if name == unfinishedName || name == lockName || name == "" || name[0] == '.' || strings.ContainsAny(name, "/\\\x00") {
 		return fmt.Errorf("no file of a store has the name %q", name)
 	}
+	r.written[name] = true
 	return r.write(name, content)
 }
 
@@ -194,9 +223,14 @@ func (r *Restoring) sync(dir string) error {
 }
 
 // Open opens the store that the files make. Close it before Publish or Abort.
-func (r *Restoring) Open() (*Store, error) {
+func (r *Restoring) Open() (*Store, error) { return r.open(true) }
+
+// New makes a store of no files. Close it before Publish or Abort.
+func (r *Restoring) New() (*Store, error) { return r.open(false) }
+
+func (r *Restoring) open(exists bool) (*Store, error) {
 	o := r.opts
-	o.MustExist, o.ReadOnly = true, false
+	o.MustExist, o.ReadOnly = exists, false
 	s := newStore(r.dir, o)
 	s.lock, s.lent = r.lock, true
 	if err := s.open(verify); err != nil {
@@ -235,10 +269,7 @@ func unconfirmed(err error) error {
 
 // mark makes the file that keeps the directory from being opened.
 func (r *Restoring) mark() error {
-	text := foundText
-	if r.made {
-		text = madeText
-	}
+	text := sign{r.made, r.opts.Of}.text()
 	return firstError(r.write(unfinishedName, strings.NewReader(text)), r.sync(r.dir))
 }
 
@@ -254,7 +285,7 @@ func (r *Restoring) Abort() error {
 func (r *Restoring) undo() error {
 	names, err := r.fs.List(r.dir)
 	for _, name := range names {
-		if name != unfinishedName && name != lockName && name != "lost+found" {
+		if storeName(name) || r.written[name] { // what else is there somebody put there meanwhile
 			err = firstError(err, r.fs.RemoveAll(r.fs.PathJoin(r.dir, name)))
 		}
 	}
@@ -270,19 +301,9 @@ func (r *Restoring) undo() error {
 			return err
 		}
 	}
-	if !r.made {
-		return r.sync(r.dir)
+	left, err := r.fs.List(r.dir)
+	if err != nil || !r.made || len(left) > 0 {
+		return firstError(err, r.sync(r.dir))
 	}
 	return firstError(r.fs.Remove(r.dir), r.sync(r.parent()))
-}
-
-// unfinished refuses a directory into which a restore was begun.
-func unfinished(s *Store) error {
-	if s.lent {
-		return nil
-	}
-	if _, err := s.disk.FS.Stat(s.disk.PathJoin(s.dir, unfinishedName)); err == nil {
-		return fmt.Errorf("%w: %s", ErrUnfinished, s.dir)
-	}
-	return nil // whatever keeps it from being read, Pebble finds too
 }

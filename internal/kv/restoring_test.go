@@ -246,12 +246,10 @@ func TestARestoreThatCannotWriteLeavesNothingThatOpens(t *testing.T) {
 
 func TestARestoreBeginsInAMissingOrEmptyDirectoryOnly(t *testing.T) {
 	a := archive(t)
-	touch := func(names ...string) *vfs.MemFS {
+	with := func(names ...string) *vfs.MemFS {
 		mem := vfs.NewMem()
 		for _, name := range names {
-			must(t, mem.MkdirAll(mem.PathDir(name), 0o755))
-			f, err := mem.Create(name, vfs.WriteCategoryUnspecified)
-			must(t, errors.Join(err, f.Close()))
+			touch(t, mem, name)
 		}
 		return mem
 	}
@@ -260,14 +258,20 @@ func TestARestoreBeginsInAMissingOrEmptyDirectoryOnly(t *testing.T) {
 		disk      *vfs.MemFS
 		want      error
 	}{
-		{"missing", "home/db", touch("home/other"), nil},
-		{"missing, with a slash", "home/db/", touch("home/other"), nil},
-		{"empty", "home/db", touch("home/db/LOCK"), nil},
-		{"a file system's own", "db", touch("db/lost+found/x"), nil},
-		{"unfinished", "db", touch("db/RESTORING", "db/000004.sst", "db/LOCK"), nil},
-		{"with a file", "db", touch("db/notes.txt"), ErrNotEmpty},
-		{"with a hidden file", "db", touch("db/.x"), ErrNotEmpty},
-		{"in a directory that is missing", "away/db", touch("home/db"), fs.ErrNotExist},
+		{"missing", "home/db", with("home/other"), nil},
+		{"missing, with a slash", "home/db/", with("home/other"), nil},
+		{"empty", "home/db", with("home/db/LOCK"), nil},
+		{"a file system's own", "db", with("db/lost+found/x"), nil},
+		{"unfinished", "db", with("db/RESTORING", "db/000004.sst", "db/LOCK"), nil},
+		{"with a file", "db", with("db/notes.txt"), ErrNotEmpty},
+		{"with a hidden file", "db", with("db/.x"), ErrNotEmpty},
+		{"in a directory that is missing", "away/db", with("home/db"), fs.ErrNotExist},
+		{"unfinished, all that a store makes", "db", with("db/RESTORING", "db/000004.sst", "db/000005.log", "db/MANIFEST-000001", "db/OPTIONS-000003",
+			"db/marker.manifest.000001.MANIFEST-000001", "db/logs.000001.5", "db/checkpoint-2/db/000004.sst", "db/temporary.000009.dbtmp"), nil},
+		{"unfinished, with somebody's file", "db", with("db/RESTORING", "db/000004.sst", "db/notes.txt"), ErrForeign},
+		{"unfinished, with somebody's directory", "db", with("db/RESTORING", "db/000004.sst", "db/sub/x"), ErrForeign},
+		{"unfinished, with a backup", "db", with("db/RESTORING", "db/checkpoint-monday.klb"), ErrForeign},
+		{"in an unfinished restore", "home/db", with("home/RESTORING"), ErrInside},
 	} {
 		before := c.disk.String()
 		if err := Restorable(c.dir, Options{FS: c.disk}); !errors.Is(err, c.want) {

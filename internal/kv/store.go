@@ -43,6 +43,12 @@ type Options struct {
 	CacheBytes int64
 	// Logger gets what Pebble has to say; nil discards it.
 	Logger *slog.Logger
+	// Inside lets a new store be made in the directory of another one, which leaves
+	// it alone.
+	Inside bool
+	// Of names what is restored, for BeginRestore: up to 64 letters, digits and "-".
+	// What is longer or has others is not noted.
+	Of string
 	// Stage is told of every stage that an entry reaches (see Stages), in the
 	// goroutine that reaches it. It may end the process and must not use the store.
 	// For tests; nil otherwise.
@@ -68,8 +74,8 @@ type Store struct {
 }
 
 // Open opens or creates the database in dir. Errors: ErrLocked, ErrMissing,
-// ErrUnfinished, ErrCorrupt; ErrFailed when a write was refused, for want of room perhaps; or what
-// the file system said. After an error nothing runs and the directory is free.
+// ErrUnfinished, ErrInside for a new one, ErrCorrupt; ErrFailed when a write was
+// refused, for want of room perhaps; or what the file system said. After an error nothing runs and the directory is free.
 func Open(dir string, opts Options) (*Store, error) {
 	s := newStore(dir, opts)
 	if err := s.open(verify); err != nil {

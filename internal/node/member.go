@@ -76,6 +76,7 @@ func (m *member) open(ctx context.Context) (err error) {
 	journal := m.o.Storage
 	journal.Logger = m.o.Log
 	state := journal
+	journal.Inside = true // of the directory of the state
 	state.NoSync, state.MustExist = true, m.settings.Bootstrap
 	if m.store, err = kv.Open(m.o.Dir, state); err != nil {
 		return engine.OpenFault(m.o.Dir, err)

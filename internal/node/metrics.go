@@ -1,12 +1,16 @@
 package node
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/keyload/keyload/internal/engine"
+	"github.com/keyload/keyload/internal/kv"
+	"github.com/keyload/keyload/internal/resource/dispatch"
+	"github.com/keyload/keyload/internal/resource/system"
 )
 
 // metrics makes the registry of a server: the store, the Go runtime, the
@@ -48,6 +52,7 @@ var (
 			func(s engine.Stats) uint64 { return s.Disk }},
 	}
 	readyDesc    = prometheus.NewDesc("keyload_ready", "1 while the node accepts work.", nil, nil)
+	pausedDesc   = prometheus.NewDesc("keyload_dispatch_paused", "1 while the store delivers nothing: an administrator said so, or it was restored and nobody has let it go on.", nil, nil)
 	positionDesc = prometheus.NewDesc("keyload_shard_position", "Last command applied by the shard.", []string{"shard"}, nil)
 	durableDesc  = prometheus.NewDesc("keyload_shard_durable_position", "Last command of the shard that survives a power loss.", []string{"shard"}, nil)
 	loadDesc     = prometheus.NewDesc("keyload_load", "What the node holds for its callers: commands that wait for the log, their bytes, queries that run or wait, parked calls.", []string{"what"}, nil)
@@ -59,7 +64,7 @@ func (s *store) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range figures {
 		out <- f.desc
 	}
-	for _, d := range []*prometheus.Desc{readyDesc, positionDesc, durableDesc, stoppedDesc, loadDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, pausedDesc, positionDesc, durableDesc, stoppedDesc, loadDesc} {
 		out <- d
 	}
 }
@@ -75,6 +80,9 @@ func (s *store) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(readyDesc, truth(status.Ready))
+	if paused, err := dispatchPaused(s.engine.Store()); err == nil { // what cannot be read has no value
+		gauge(pausedDesc, truth(paused))
+	}
 	load := engine.LoadOf(s.engine)
 	gauge(loadDesc, float64(load.Commands), "commands")
 	gauge(loadDesc, float64(load.Bytes), "bytes")
@@ -87,6 +95,13 @@ func (s *store) Collect(out chan<- prometheus.Metric) {
 		gauge(durableDesc, float64(sh.DurablePosition), name)
 		gauge(stoppedDesc, truth(sh.Failure != ""), name)
 	}
+}
+
+// dispatchPaused says whether the store delivers nothing, as its catalog has it.
+func dispatchPaused(s *kv.Store) (bool, error) {
+	snap := s.NewSnapshot()
+	d, err := dispatch.State(snap, system.CatalogShard)
+	return d.Paused, errors.Join(err, snap.Close())
 }
 
 func truth(b bool) float64 {

@@ -179,6 +179,18 @@ func TestMetricsCountTheStoreAndNameNoTenant(t *testing.T) {
 	if strings.Contains(body, "secrettenant") {
 		t.Error("metrics name a tenant")
 	}
+	for _, state := range []api.DispatchState{api.DispatchPaused, api.DispatchRunning} {
+		if _, err := api.Call(t.Context(), c, api.AdminDispatch, &api.AdminDispatchRequest{State: state}); err != nil {
+			t.Fatal(err)
+		}
+		want := "\nkeyload_dispatch_paused 0\n"
+		if state == api.DispatchPaused {
+			want = "\nkeyload_dispatch_paused 1\n"
+		}
+		if _, body := get(t, s.url+"/metrics"); !strings.Contains(body, want) {
+			t.Errorf("when dispatch is %s, metrics have no %q", state, want)
+		}
+	}
 }
 
 func TestAServerSpeaksTLSWithACertificateOnAnyAddress(t *testing.T) {

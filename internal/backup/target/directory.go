@@ -18,17 +18,19 @@ type directory string
 
 func (d directory) path(name string) string { return filepath.Join(string(d), name) }
 
-// Put implements Target. It writes under a hidden name, which a process that is
-// killed leaves behind.
+// Put implements Target. It writes under a hidden name; what a process that was
+// killed left behind under one is removed first.
 func (d directory) Put(ctx context.Context, name string, content io.Reader) (int64, error) {
 	path := d.path(name)
 	if _, err := os.Lstat(path); err == nil {
 		return 0, exists(path)
 	}
-	f, err := os.CreateTemp(string(d), "."+name+".*.partial") // 0600
+	d.tidy()
+	f, err := d.begin(name)
 	if err != nil {
 		return 0, d.placeFault(err)
 	}
+	defer f.held.Close() // it was never written to
 	n, err := io.Copy(f, within{ctx, content})
 	if err == nil {
 		err = f.Sync()
@@ -40,7 +42,10 @@ func (d directory) Put(ctx context.Context, name string, content io.Reader) (int
 	if err != nil {
 		return 0, fileFault(path, errors.Join(err, os.Remove(f.Name())))
 	}
-	return n, fileFault(path, d.sync())
+	if err := d.sync(); err != nil {
+		return n, unconfirmed(path, err)
+	}
+	return n, nil
 }
 
 func (d directory) sync() error {
@@ -51,12 +56,14 @@ func (d directory) sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// linkAs gives a file another name that nothing has.
+// linkAs gives a file another name that nothing has. That the first name cannot be
+// taken from it does no harm: it is a hidden one.
 func linkAs(from, to string) error {
 	if err := os.Link(from, to); err != nil {
 		return err
 	}
-	return os.Remove(from)
+	_ = os.Remove(from)
+	return nil
 }
 
 // Get implements Target.
@@ -96,10 +103,11 @@ func (d directory) List(context.Context) ([]Entry, error) {
 	out := []Entry{}
 	for _, e := range found {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), Extension) || e.Name()[0] == '.' {
+		isPartial := partialName.MatchString(e.Name())
+		if err != nil || !info.Mode().IsRegular() || !isPartial && (!strings.HasSuffix(e.Name(), Extension) || e.Name()[0] == '.') {
 			continue // it is no backup, or was removed meanwhile
 		}
-		out = append(out, Entry{e.Name(), info.Size(), info.ModTime().UTC()})
+		out = append(out, Entry{e.Name(), info.Size(), info.ModTime().UTC(), isPartial})
 	}
 	return out, nil
 }
@@ -129,6 +137,9 @@ func (w within) Read(p []byte) (int, error) {
 // placeFault is fileFault for the directory.
 func (d directory) placeFault(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(string(d)); err == nil {
+			return fault.New(fault.Validation, "not_permitted", "no file can be made in %s", string(d))
+		}
 		return noPlace("directory", string(d))
 	}
 	return fileFault(string(d), err)

@@ -3,6 +3,7 @@ package target
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -87,12 +88,34 @@ func connect(env func(string) string) (*minio.Core, error) {
 
 func (b *bucket) path(name string) string { return scheme + b.name + "/" + b.prefix + name }
 
+// putMark is the metadata by which an upload knows its own object again.
+const putMark = "Keyload-Put"
+
 // onlyNew makes a write fail where there is something already. The hash of the
 // content is given, so none is made.
-func onlyNew() (o minio.PutObjectOptions) {
+func onlyNew(mark string) (o minio.PutObjectOptions) {
 	o.DisableContentSha256 = true
 	o.SetMatchETagExcept("*")
+	if mark != "" { // an upload of parts was given it when it began
+		o.UserMetadata = map[string]string{putMark: mark}
+	}
 	return o
+}
+
+// confirm finds out what became of an upload whose last request failed with err. Its
+// answer may have been lost, and what was sent again meets the object that the first
+// one made.
+func (b *bucket) confirm(ctx context.Context, key, mark string, bytes int64, err error) error {
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	defer cancel()
+	found, statErr := b.core.StatObject(ask, b.name, key, minio.StatObjectOptions{})
+	switch {
+	case statErr == nil && found.UserMetadata[putMark] == mark && found.Size == bytes:
+		return nil
+	case statErr == nil || minio.ToErrorResponse(statErr).StatusCode == http.StatusNotFound:
+		return err
+	}
+	return errors.Join(unconfirmed(scheme+b.name+"/"+key, err), statErr)
 }
 
 // Put implements Target. It holds one part at a time; a backup of one part is one
@@ -110,14 +133,19 @@ func (b *bucket) Put(ctx context.Context, name string, content io.Reader) (int64
 	if err != nil {
 		return 0, b.fault(name, err)
 	}
+	mark := rand.Text()
 	if len(part) < b.part {
-		_, err := b.core.PutObject(ctx, b.name, key, bytes.NewReader(part), int64(len(part)), "", sum(part), onlyNew())
+		n := int64(len(part))
+		_, err := b.core.PutObject(ctx, b.name, key, bytes.NewReader(part), n, "", sum(part), onlyNew(mark))
+		if err != nil {
+			err = b.confirm(ctx, key, mark, n, err)
+		}
 		if err != nil {
 			return 0, b.fault(name, err)
 		}
-		return int64(len(part)), nil
+		return n, nil
 	}
-	n, err := b.putParts(ctx, key, part, content)
+	n, err := b.putParts(ctx, key, mark, part, content)
 	if err != nil {
 		return 0, b.fault(name, err)
 	}
@@ -141,8 +169,8 @@ func sum(part []byte) string {
 
 // putParts uploads in parts, which become the object with the last request. One
 // that fails takes its parts along.
-func (b *bucket) putParts(ctx context.Context, key string, part []byte, content io.Reader) (n int64, err error) {
-	id, err := b.core.NewMultipartUpload(ctx, b.name, key, minio.PutObjectOptions{})
+func (b *bucket) putParts(ctx context.Context, key, mark string, part []byte, content io.Reader) (n int64, err error) {
+	id, err := b.core.NewMultipartUpload(ctx, b.name, key, minio.PutObjectOptions{UserMetadata: map[string]string{putMark: mark}})
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +197,9 @@ func (b *bucket) putParts(ctx context.Context, key string, part []byte, content 
 			return 0, err
 		}
 	}
-	_, err = b.core.CompleteMultipartUpload(ctx, b.name, key, id, parts, onlyNew())
+	if _, err = b.core.CompleteMultipartUpload(ctx, b.name, key, id, parts, onlyNew("")); err != nil {
+		err = b.confirm(ctx, key, mark, n, err)
+	}
 	return n, err
 }
 
@@ -206,7 +236,7 @@ func (b *bucket) List(ctx context.Context) ([]Entry, error) {
 		}
 		name := strings.TrimPrefix(o.Key, b.prefix)
 		if strings.HasSuffix(name, Extension) && !strings.Contains(name, "/") {
-			out = append(out, Entry{name, o.Size, o.LastModified.UTC()})
+			out = append(out, Entry{name, o.Size, o.LastModified.UTC(), false})
 		}
 	}
 	return byName(out), nil

@@ -23,6 +23,7 @@ import (
 type s3Server struct {
 	mu      sync.Mutex
 	objects map[string][]byte
+	marks   map[string]string // what an object or an upload was given as metadata, by key or id
 	uploads map[string]map[int][]byte
 	ids     int
 	calls   []string
@@ -39,7 +40,7 @@ const testBucket = "backups"
 // newS3 starts a server and points the environment to it.
 func newS3(t *testing.T) *s3Server {
 	t.Helper()
-	s := &s3Server{objects: map[string][]byte{}, uploads: map[string]map[int][]byte{}, pageSize: 1000}
+	s := &s3Server{objects: map[string][]byte{}, marks: map[string]string{}, uploads: map[string]map[int][]byte{}, pageSize: 1000}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	for name, value := range map[string]string{
@@ -90,12 +91,12 @@ func (s *s3Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && q.Has("uploads"):
 		s.ids++
 		id := fmt.Sprint("upload-", s.ids)
-		s.uploads[id] = map[int][]byte{}
+		s.uploads[id], s.marks[id] = map[int][]byte{}, r.Header.Get(markHeader)
 		fmt.Fprintf(w, `<InitiateMultipartUploadResult><Bucket>%s</Bucket><Key>%s</Key><UploadId>%s</UploadId></InitiateMultipartUploadResult>`, bucket, key, id)
 	case q.Has("uploadId"):
 		s.multipart(w, r, key, body)
 	case r.Method == http.MethodPut:
-		s.put(w, r, key, body)
+		s.put(w, r, key, body, r.Header.Get(markHeader))
 	case r.Method == http.MethodDelete:
 		delete(s.objects, key)
 		w.WriteHeader(http.StatusNoContent)
@@ -104,13 +105,16 @@ func (s *s3Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// markHeader is the one piece of metadata that the server keeps.
+const markHeader = "X-Amz-Meta-" + putMark
+
 // put keeps an object unless a condition forbids it.
-func (s *s3Server) put(w http.ResponseWriter, r *http.Request, key string, body []byte) bool {
+func (s *s3Server) put(w http.ResponseWriter, r *http.Request, key string, body []byte, mark string) bool {
 	if _, there := s.objects[key]; there && r.Header.Get("If-None-Match") == "*" && !s.oblivious {
 		s.refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
 		return false
 	}
-	s.objects[key] = body
+	s.objects[key], s.marks[key] = body, mark
 	w.Header().Set("ETag", etag(body))
 	return true
 }
@@ -151,7 +155,7 @@ func (s *s3Server) multipart(w http.ResponseWriter, r *http.Request, key string,
 			}
 			all = append(all, parts[p.PartNumber]...)
 		}
-		if s.put(w, r, key, all) {
+		if s.put(w, r, key, all, s.marks[id]) {
 			delete(s.uploads, id)
 			fmt.Fprintf(w, `<CompleteMultipartUploadResult><Bucket>%s</Bucket><Key>%s</Key><ETag>%s</ETag></CompleteMultipartUploadResult>`, testBucket, key, "etag")
 		}
@@ -165,6 +169,7 @@ func (s *s3Server) get(w http.ResponseWriter, r *http.Request, key string) {
 		return
 	}
 	w.Header().Set("ETag", etag(content))
+	w.Header().Set(markHeader, s.marks[key])
 	w.Header().Set("Last-Modified", time.Unix(1_800_000_000, 0).UTC().Format(http.TimeFormat))
 	status := http.StatusOK
 	if from, to, ok := strings.Cut(strings.TrimPrefix(r.Header.Get("Range"), "bytes="), "-"); ok {

@@ -3,8 +3,10 @@ package target
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,7 +29,8 @@ type Target interface {
 	Put(ctx context.Context, name string, content io.Reader) (bytes int64, err error)
 	// Get reads from an offset on, at most length bytes; -1 is to the end.
 	Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
-	// List lists what has the extension of backups, by name.
+	// List lists what has the extension of backups, and what is left of those that
+	// were not made to their end, by name.
 	List(ctx context.Context) ([]Entry, error)
 	// Delete removes a backup.
 	Delete(ctx context.Context, name string) error
@@ -38,6 +41,9 @@ type Entry struct {
 	Name     string    `json:"name"`
 	Bytes    int64     `json:"bytes"`
 	Modified time.Time `json:"modified"`
+	// Partial says that it is no backup: it is being made, or the process that made it
+	// was killed.
+	Partial bool `json:"partial,omitzero"`
 }
 
 // Place is where a location points to.
@@ -58,6 +64,12 @@ func (p Place) Path(name string) string {
 	return filepath.Join(p.where, name)
 }
 
+// Directory is that of the place, and false where the place is none.
+func (p Place) Directory() (string, bool) {
+	_, ok := p.Target.(directory)
+	return p.where, ok
+}
+
 // Locate finds the place of a location: a file, a directory (which is there, or
 // ends with a separator), s3://bucket/key or s3://bucket/prefix/.
 func Locate(location string) (Place, error) {
@@ -67,8 +79,8 @@ func Locate(location string) (Place, error) {
 	if u, err := url.Parse(location); err == nil && len(u.Scheme) > 1 && strings.Contains(location, "://") {
 		return Place{}, fault.New(fault.Validation, "location", "a location is a file, a directory or s3://bucket/…, not %s://", u.Scheme)
 	}
-	if location == "" {
-		return Place{}, fault.New(fault.Validation, "location", "name a file, a directory or s3://bucket/…")
+	if location == "" || location == "-" {
+		return Place{}, fault.New(fault.Validation, "location", "name a file, a directory or s3://bucket/…: standard input and output are no places for backups")
 	}
 	info, err := os.Stat(location)
 	if err == nil && info.IsDir() || os.IsPathSeparator(location[len(location)-1]) {
@@ -81,6 +93,29 @@ func Locate(location string) (Place, error) {
 	return Place{Target: directory(dir), Name: name, where: dir}, nil
 }
 
+// LocateNew is Locate for a backup that is to be made.
+func LocateNew(location string) (Place, error) {
+	p, err := Locate(location)
+	if err == nil && p.Name != "" && !strings.HasSuffix(p.Name, Extension) {
+		err = fault.New(fault.Validation, "location", "the name of a backup ends with %s: write %s%s; or, if it is to be a directory, make that first", Extension, location, Extension)
+	}
+	return p, err
+}
+
+// LocateMany is Locate for a place of many backups.
+func LocateMany(location string) (Place, error) {
+	p, err := Locate(location)
+	if err != nil || p.Name == "" {
+		return p, err
+	}
+	if _, isDirectory := p.Directory(); isDirectory {
+		if _, err := os.Stat(location); errors.Is(err, fs.ErrNotExist) {
+			return p, noPlace("directory", location)
+		}
+	}
+	return p, fault.New(fault.Validation, "location", "%s is one backup or none: name a directory, or s3://bucket/prefix/ with a slash at its end", location)
+}
+
 // NewName is a name for a backup that is made now of a store.
 func NewName(now time.Time, incarnation string) string {
 	return fmt.Sprintf("keyload-%s-%.8s%s", now.UTC().Format("20060102T150405Z"), incarnation, Extension)
@@ -90,7 +125,7 @@ func NewName(now time.Time, incarnation string) string {
 // is fetched again.
 func (p Place) Open(ctx context.Context) (io.ReadCloser, error) {
 	if p.Name == "" {
-		return nil, fault.New(fault.Validation, "location", "%s has many backups; name one of them", p.where)
+		return nil, fault.New(fault.Validation, "location", "%s is a place for many backups; name one of them (keyload backup list %s)", p.where, p.where)
 	}
 	r := &resuming{ctx: ctx, place: p}
 	return r, r.open()
@@ -152,6 +187,12 @@ func noBackup(path string) *fault.Error {
 
 func noPlace(kind, name string) *fault.Error {
 	return fault.New(fault.NotFound, "no_place", "there is no %s %s", kind, name)
+}
+
+// unconfirmed is of a backup of which every byte was sent.
+func unconfirmed(path string, err error) *fault.Error {
+	return fault.New(fault.RecoveryRequired, "backup_unconfirmed",
+		"all of the backup was written, but it was not confirmed that it stays at %s: %v. If it is there it is whole; verify it before you rely on it", path, err)
 }
 
 func exists(path string) *fault.Error {

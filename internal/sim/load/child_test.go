@@ -2,11 +2,13 @@ package load
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -61,6 +63,16 @@ func TestMain(m *testing.M) {
 // lanes is over how many partitions messages are spread.
 const lanes = 8
 
+// textBytes is how long the text of a message is.
+const textBytes = 256
+
+// noise is text that takes as much room in a table as it is long, or nearly.
+func noise(bytes int) string {
+	raw := make([]byte, bytes/4*3)
+	rand.NewChaCha8([32]byte{}).Read(raw)
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
 // fill makes a store with so many messages. It is not closed.
 func (o *orders) fill(ctx context.Context) (t told, err error) {
 	made, err := node.Init(ctx, o.Dir)
@@ -76,15 +88,16 @@ func (o *orders) fill(ctx context.Context) (t told, err error) {
 		return t, err
 	}
 	began := time.Now()
-	payload := api.Of(strings.Repeat("x", 100))
+	text := noise(4 << 20)
 	errs := make([]error, lanes)
 	var wg sync.WaitGroup
 	for n := range lanes {
 		wg.Go(func() {
 			for left := o.Fill / lanes; left > 0 && errs[n] == nil; left -= 256 {
 				var ms []api.Mutation
-				for range min(left, 256) {
-					ms = append(ms, keyload.Enqueue("jobs", api.Message{Payload: payload}))
+				for i := range min(left, 256) {
+					at := (n*o.Fill + (left-i)*textBytes) % (len(text) - textBytes)
+					ms = append(ms, keyload.Enqueue("jobs", api.Message{Payload: api.Of(text[at : at+textBytes])}))
 				}
 				_, errs[n] = db.Commit(ctx, api.PartitionRef{Key: fmt.Sprint(n)}, ms...)
 			}
@@ -118,6 +131,9 @@ func (o *orders) serve(ctx context.Context) (t told, err error) {
 	if err != nil || len(got.Deliveries) != 1 {
 		return t, fmt.Errorf("received %+v: %w", got, err)
 	}
+	if t.Read, err = number("/proc/self/io", "rchar: %d"); err != nil {
+		return t, err
+	}
 	if t.Busy, err = resident(); err != nil {
 		return t, err
 	}
@@ -129,15 +145,20 @@ func (o *orders) serve(ctx context.Context) (t told, err error) {
 
 // resident is the memory of this process, in bytes.
 func resident() (uint64, error) {
-	text, err := os.ReadFile("/proc/self/status")
+	kib, err := number("/proc/self/status", "VmRSS: %d kB")
+	return kib << 10, err
+}
+
+// number is what a file of the system says of this process.
+func number(file, form string) (n uint64, err error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
-		var kib uint64
-		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kib); err == nil {
-			return kib << 10, nil
+		if _, err := fmt.Sscanf(line, form, &n); err == nil {
+			return n, nil
 		}
 	}
-	return 0, errors.New("the system does not say how much memory the process takes")
+	return 0, fmt.Errorf("%s has no line %q", file, form)
 }
