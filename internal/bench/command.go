@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/keyload/keyload/api"
@@ -16,7 +17,7 @@ import (
 // Command is the command line of a measurement.
 type Command struct {
 	Workloads  []string       `placeholder:"NAME" help:"workloads to measure, for example A64,B1; all of them when absent"`
-	Modes      []Mode         `placeholder:"MODE" default:"embedded,wire" enum:"embedded,wire,http" help:"how clients reach the store: embedded, wire (one session), http (one request each); default embedded,wire"`
+	Modes      []Mode         `placeholder:"MODE" default:"embedded,wire" enum:"embedded,wire,http,cluster" help:"how clients reach the store: embedded, wire (one session), http (one request each), cluster (one session with three nodes on this machine); default embedded,wire"`
 	Payload    []int          `placeholder:"BYTES" default:"256" help:"sizes of the payloads, 64 to 65536 (default 256)"`
 	Runs       int            `placeholder:"N" default:"3" help:"runs of each, of which the one in the middle is reported (default 3)"`
 	Seconds    float64        `placeholder:"S" default:"3" help:"length of a run (default 3)"`
@@ -70,6 +71,7 @@ func (c *Command) Measure(ctx context.Context, w io.Writer, terminal bool) (repo
 		server: func(ctx context.Context, store string) (*exec.Cmd, error) {
 			return again(ctx, ServeName, "--dir", store, "--durability", string(c.Durability))
 		},
+		program: os.Executable,
 		progress: newProgress(w, terminal),
 	}
 	defer s.progress.close()
@@ -89,6 +91,8 @@ func (c *Command) check() error {
 		return fault.Invalid("/count", "must be at least 1")
 	case c.Count == nil && c.Seconds <= 0:
 		return fault.Invalid("/seconds", "must be more than 0")
+	case c.Durability == api.DurableProcess && slices.Contains(c.Modes, Cluster):
+		return fault.Invalid("/durability", "must be disk for the mode cluster: its nodes always wait for their disks")
 	case c.Backlog < 0 || c.Backlog > limits.QueueMessages/2:
 		return fault.Invalid("/backlog", "must be 0 to %d", limits.QueueMessages/2)
 	case len(c.Modes) == 0 || len(c.Payload) == 0:

@@ -101,7 +101,7 @@ func newResult(set setting, b *bed, d *drive, before, after Sample) *Result {
 	if set.mode != Embedded {
 		r.PerMessage.ClientCPUMicros = per(0, uint64(d.processor.Microseconds()))
 	}
-	if set.probe {
+	if set.probe && set.mode != Cluster {
 		r.ReceiveKeys = &ReceiveKeys{Empty: b.probes[0], Backlog: b.probes[1], Waiting: b.backlog}
 	}
 	return r

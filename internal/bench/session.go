@@ -28,6 +28,7 @@ type session struct {
 	appends   int    // with fsync, to measure the disk before and after
 
 	server   func(ctx context.Context, dir string) (*exec.Cmd, error)
+	program  func() (string, error) // what the nodes of a cluster run
 	progress *progress
 	observe  func(messageID string)
 	stores   int // made so far
@@ -117,9 +118,12 @@ func (s *session) open(ctx context.Context, set setting, label string) (*bed, er
 		b.held = int(s.limit.time.Seconds() * heldPerSecond)
 	}
 	var err error
-	if set.mode == Embedded {
+	switch set.mode {
+	case Embedded:
 		b.target, err = openEmbedded(dir, s.durable)
-	} else {
+	case Cluster:
+		b.target, err = openCluster(ctx, dir, s.program)
+	default:
 		var cmd *exec.Cmd
 		if cmd, err = s.server(ctx, dir); err == nil {
 			b.target, err = openServer(cmd, set.mode == HTTP)

@@ -26,6 +26,7 @@ const (
 	Embedded Mode = "embedded" // in this process
 	Wire     Mode = "wire"     // a server in another process, over one session
 	HTTP     Mode = "http"     // a server in another process, one request each
+	Cluster  Mode = "cluster"  // three servers that replicate, over one session
 )
 
 // target is an open store.

@@ -8,6 +8,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/resource/access"
+	"github.com/keyload/keyload/internal/resource/changes"
 	"github.com/keyload/keyload/internal/resource/system"
 )
 
@@ -42,8 +43,9 @@ type callers struct {
 
 // known is the policy of a caller, for as long as its key holds.
 type known struct {
-	policy  *api.Principal
-	expires api.Time // of the key; 0 is never
+	policy   *api.Principal
+	expires  api.Time // of the key; 0 is never
+	revision uint64   // of the catalog that it was read from
 }
 
 // maxRemembered bounds each map; at the bound it starts anew.
@@ -98,44 +100,53 @@ func (e *Engine) Authenticate(ctx context.Context, apiKey string) (*Caller, erro
 	return &Caller{id.Tenant, id.Principal, id.KeyID}, nil
 }
 
-// policy finds the caller's current policy; nil when it has none. What the catalog
-// had acknowledged when the call began is seen, on whichever node: a key or a policy
-// that was revoked is refused from then on. local is what this node knows by itself.
-func (e *Engine) policy(ctx context.Context, who *Caller, local bool) (*api.Principal, error) {
-	if e.cluster != nil && !local {
+// policy finds the caller's policy; nil when it has none. What the catalog had
+// acknowledged when the call began is seen, on whichever node: a key or a policy that
+// was revoked is refused from then on.
+func (e *Engine) policy(ctx context.Context, who *Caller) (*api.Principal, error) {
+	if e.cluster != nil {
 		if err := e.read(ctx, system.CatalogShard, func(*kv.Snapshot) error { return nil }); err != nil {
 			return nil, err
 		}
 	}
+	k, err := e.find(ctx, who, e.read, 0)
+	return k.policy, err
+}
+
+// policyAt is policy by what this node has, for a write to a shard that it leads. It
+// is as good as policy: no change of a policy or a key is acknowledged before every
+// shard has its revision, and whoever leads a shard has all that the shard was given.
+// So a catalog here that is no older than the shard shows every such change; a node
+// that leads no more, and does not know it, gets nothing committed. known is false
+// where the catalog here is older.
+func (e *Engine) policyAt(ctx context.Context, who *Caller, shard uint16) (p *api.Principal, known bool, err error) {
+	needs, err := revisionOf(e.store, shard)
+	if err != nil {
+		return nil, false, err
+	}
+	k, err := e.find(ctx, who, here{e}.read, needs)
+	return k.policy, err == nil && k.revision >= needs, err
+}
+
+// find is the policy of a caller in the catalog, remembered from a revision that is
+// no older than the one needed, or read.
+func (e *Engine) find(ctx context.Context, who *Caller, read func(context.Context, uint16, func(*kv.Snapshot) error) error, needs uint64) (known, error) {
 	c := &e.callers
 	c.mu.RLock()
 	k, ok := c.policies[*who]
 	version := c.version
 	c.mu.RUnlock()
-	if ok && (k.expires == 0 || int64(k.expires) > e.clock.millis()) {
-		return k.policy, nil
+	if ok && k.revision >= needs && (k.expires == 0 || int64(k.expires) > e.clock.millis()) {
+		return k, nil
 	}
-	find := func(s *kv.Snapshot) (err error) {
-		k = known{}
-		if who.key != "" {
-			var holds bool
-			holds, k.expires, err = access.KeyHolds(s, system.CatalogShard, who.tenant, who.key, e.clock.millis())
-			if err != nil {
-				return err
-			}
-			if !holds {
-				return access.BadKey()
-			}
+	err := read(ctx, system.CatalogShard, func(s *kv.Snapshot) (err error) {
+		if k, err = look(s, who, e.clock.millis()); err == nil {
+			k.revision, err = changes.Revision(s, system.CatalogShard)
 		}
-		k.policy, err = access.Find(s, system.CatalogShard, who.tenant, who.principal)
 		return err
-	}
-	reading := e.read
-	if local {
-		reading = here{e}.read
-	}
-	if err := reading(ctx, system.CatalogShard, find); err != nil || k.policy == nil {
-		return nil, err
+	})
+	if err != nil || k.policy == nil {
+		return k, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +156,22 @@ func (e *Engine) policy(ctx context.Context, who *Caller, local bool) (*api.Prin
 		}
 		c.policies[*who] = k
 	}
-	return k.policy, nil
+	return k, nil
+}
+
+// look reads the policy of a caller, and whether its key holds at now (milliseconds).
+func look(s *kv.Snapshot, who *Caller, now int64) (k known, err error) {
+	if who.key != "" {
+		var holds bool
+		if holds, k.expires, err = access.KeyHolds(s, system.CatalogShard, who.tenant, who.key, now); err != nil {
+			return k, err
+		}
+		if !holds {
+			return k, access.BadKey()
+		}
+	}
+	k.policy, err = access.Find(s, system.CatalogShard, who.tenant, who.principal)
+	return k, err
 }
 
 // read runs fn on a snapshot of a shard and returns once everything it can have

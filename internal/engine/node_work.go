@@ -43,7 +43,7 @@ func Administrator(ctx context.Context, e *Engine, who *Caller) error {
 		return e.public(err, "")
 	}
 	defer e.calls.Done()
-	p, err := e.policy(ctx, who, false)
+	p, err := e.policy(ctx, who)
 	if err == nil {
 		err = access.Active(p, e.clock.millis())
 	}

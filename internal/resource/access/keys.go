@@ -12,6 +12,7 @@ import (
 	"github.com/keyload/keyload/internal/codec"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/changes"
 	"github.com/keyload/keyload/internal/table"
 )
 
@@ -95,8 +96,20 @@ func revokeKey(c *op.Ctx, req *api.APIKeysRevokeRequest) (*api.APIKeysRevokeResp
 	if resp.Changed {
 		v.Key.Revoked, v.Key.RevokedAt = true, api.Time(c.Now)
 		keys.Put(c.Tx, k, &v)
+		return resp, tellShards(c, p)
 	}
 	return resp, nil
+}
+
+// tellShards moves every shard to a new revision of the catalog, with the policy as
+// it is: whoever leads one then knows that its copy of the catalog, which alone has
+// keys, must be at least as new.
+func tellShards(c *op.Ctx, p *api.Principal) error {
+	if p == nil { // the key opened nothing
+		return nil
+	}
+	_, err := changes.Append(c, changes.Principal, table.EncodeCBOR(nil, p))
+	return err
 }
 
 func listKeys(v *op.View, req *api.APIKeysListRequest) (*api.APIKeysListResponse, error) {

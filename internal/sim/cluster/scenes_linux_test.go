@@ -176,7 +176,7 @@ func TestANodeThatIsAloneRefusesUntilAnotherReturns(t *testing.T) {
 	lone, err := c.Leader(t.Context(), 1)
 	ok(t, err)
 	positions := func() (out []uint64) {
-		st, err := api.Call(t.Context(), c.keep(t, lone, c.key), api.AdminStatus, &api.AdminStatusRequest{})
+		st, err := api.Call(t.Context(), c.keep(t, lone, c.key, 1), api.AdminStatus, &api.AdminStatusRequest{})
 		ok(t, err)
 		for _, s := range st.Shards {
 			out = append(out, s.Position)
@@ -196,7 +196,7 @@ func TestANodeThatIsAloneRefusesUntilAnotherReturns(t *testing.T) {
 		return nil
 	}))
 
-	known := c.keep(t, lone, c.key)
+	known := c.keep(t, lone, c.key, 1)
 	var asking sync.WaitGroup
 	for name, ask := range map[string]func() error{
 		"a write": func() error {
@@ -213,7 +213,7 @@ func TestANodeThatIsAloneRefusesUntilAnotherReturns(t *testing.T) {
 			return err
 		},
 		"a key that nobody has": func() error {
-			_, err := c.keep(t, lone, "kl_"+strings.Repeat("0", 16)+"_secret").Get(t.Context(), p, "notes", "a")
+			_, err := c.keep(t, lone, "kl_"+strings.Repeat("0", 16)+"_secret", 1).Get(t.Context(), p, "notes", "a")
 			return err
 		},
 	} {
@@ -242,9 +242,59 @@ func TestANodeThatIsAloneRefusesUntilAnotherReturns(t *testing.T) {
 	ok(t, Sound(t.Context(), c))
 }
 
-// keep is a client of one node that tries once, until the test ends.
-func (c *Cluster) keep(t *testing.T, i int, key string) *client.Client {
-	d := client.New("http://"+c.net.api(i), key, client.Attempts(1))
+// keep is a client of one node that tries so often, until the test ends.
+func (c *Cluster) keep(t *testing.T, i int, key string, attempts int) *client.Client {
+	d := client.New("http://"+c.net.api(i), key, client.Attempts(attempts))
 	t.Cleanup(func() { ok(t, d.Close()) })
 	return d
+}
+
+func TestWhatWasRevokedIsRefusedOnEveryNodeOnceThatWasAnswered(t *testing.T) {
+	c := three(t)
+	c.ways.slow(0, 2, 30*time.Millisecond) // a node whose copies lag
+	c.ways.slow(1, 2, 30*time.Millisecond)
+	for n := range trial.Count(6, 60) {
+		admin := c.keep(t, n%3, c.key, 10)
+		who := api.Principal{ID: fmt.Sprint("worker-", n), Roles: []api.Role{api.RoleWorker, api.RoleOperator}, PolicyEpoch: 1}
+		_, err := admin.ConfigurePrincipal(t.Context(), who)
+		ok(t, err)
+		key, err := admin.CreateAPIKey(t.Context(), &api.APIKeysCreateRequest{PrincipalID: who.ID})
+		ok(t, err)
+		calls := map[string]func() error{}
+		for i := range c.nodes {
+			d := c.keep(t, i, key.APIKey, 10)
+			for shard := range uint16(2) {
+				p := partition(1 + shard)
+				calls[fmt.Sprintf("a write on node %d to shard %d", i, 1+shard)] = func() error {
+					_, err := d.Commit(t.Context(), p, client.Put("notes", fmt.Sprint(n, "-", i), map[string]int{"n": n}))
+					return err
+				}
+				calls[fmt.Sprintf("a read on node %d of shard %d", i, 1+shard)] = func() error {
+					_, err := d.QueueStatus(t.Context(), client.Lane(p, "tasks"))
+					return err
+				}
+			}
+		}
+		for name, call := range calls { // what was granted holds at once
+			if err := call(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if n%2 == 0 {
+			_, err = admin.RevokeAPIKey(t.Context(), &api.APIKeysRevokeRequest{KeyID: key.KeyID})
+		} else {
+			who.Revoked, who.PolicyEpoch = true, 2
+			_, err = admin.ConfigurePrincipal(t.Context(), who)
+		}
+		ok(t, err)
+		var asking sync.WaitGroup
+		for name, call := range calls {
+			asking.Go(func() {
+				if code := fault.CodeOf(call()); code != fault.Unauthenticated && code != fault.PermissionDenied {
+					t.Errorf("%s, with what was revoked, ends with %q", name, code)
+				}
+			})
+		}
+		asking.Wait()
+	}
 }
