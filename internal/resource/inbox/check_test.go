@@ -88,3 +88,39 @@ func findings(b *bed) int {
 	b.must(a.Run())
 	return len(a.Findings)
 }
+
+// A record under another owner, with everything that follows from one, is of a command
+// that has processed an input already: the record is not what was stored.
+func TestTheCheckFindsTwoInputsOfOneCommand(t *testing.T) {
+	b := newBed(t, api.QueuePolicy{})
+	b.enqueue("in", "m")
+	_, err := b.process(b.receive(), "s")
+	b.must(err)
+	tx := b.store.NewTx()
+	tx.Begin()
+	var k key
+	var v record
+	b.must(processed.Scan(tx, table.Range{}, func(one key, r *record) (bool, error) {
+		k, v = one, *r
+		return true, nil
+	}))
+	for _, c := range []struct {
+		position uint64
+		findings int
+	}{{v.Position, 1}, {v.Position - 1, 0}} {
+		other, r := k, v
+		other.Owner.Resource, other.Scope, r.Position = k.Owner.Resource+1, "another", c.position
+		processed.Put(tx, other, &r)
+		order.Put(tx, orderKey{other.Owner, r.At, r.Position}, &other)
+		h := head{Oldest: r.At}
+		table.Arm(tx, shard, table.DueInbox, other.Owner.Append(nil), &h.Armed, r.At+horizonMillis)
+		heads.Put(tx, other.Owner, &h)
+		a := op.NewAudit(op.Scope{R: tx, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, []op.Resource{Resource()})
+		b.must(a.Run())
+		if len(a.Findings) != c.findings || c.findings > 0 && (a.Findings[0].Invariant != "position" || a.Findings[0].Derived) {
+			t.Errorf("with a record of position %d, %+v", c.position, a.Findings)
+		}
+		order.Delete(tx, orderKey{other.Owner, r.At, r.Position})
+	}
+	b.must(tx.Close())
+}
