@@ -102,7 +102,7 @@ func (x *auditor) place(where func() string, k receiptKey, r *receipt) {
 	if x.Shards > 0 && partitions.ShardOf(k.Partition, x.Shards) != k.Shard {
 		x.Report("receipt", where(), "its partition belongs to another shard")
 	}
-	if x.Partitions != nil && !r.Rejected && !x.Partitions[k.Partition] {
+	if !r.Rejected && !x.Partitions[k.Partition] {
 		x.Report("receipt", where(), "its partition has no name")
 	}
 }

@@ -39,10 +39,11 @@ type Audit struct {
 	Shards uint16
 	// Position and Epoch are where the shard stands; 0 when it is not known.
 	Position, Epoch uint64
-	// Partitions are the named partitions of the shard; nil when they are not known.
+	// Partitions are the named partitions of the shard, and Standing says how a
+	// resource number stands. They are known before any check runs, from one of the
+	// resources (Resource.Before) or from who makes the audit.
 	Partitions map[[16]byte]bool
-	// Standing says how a resource number stands; nil when it is not known.
-	Standing func(number uint32) (Standing, error)
+	Standing   func(number uint32) (Standing, error)
 	// Hold is how many rows a check may hold at once to find out which rows are wrong
 	// where sums say that some are; 0 is any number. Beyond it the sums are all that is
 	// told.
@@ -96,6 +97,9 @@ func NewAudit(s Scope, resources []Resource) *Audit {
 // has read. It is called once. The error says that the state could not be read;
 // what is wrong with what was read is in Findings.
 func (a *Audit) Run() error {
+	if err := a.before(); err != nil {
+		return err
+	}
 	if err := a.checks(); err != nil {
 		return err
 	}
@@ -103,6 +107,22 @@ func (a *Audit) Run() error {
 		return err
 	}
 	return rest(a)
+}
+
+// before makes known what checks ask for, so that none depends on which ran first.
+func (a *Audit) before() error {
+	for i := range a.resources {
+		a.current = i
+		if before := a.resources[i].Before; before != nil {
+			if err := a.Survive(before(a)); err != nil {
+				return fmt.Errorf("%s: %w", a.resources[i].Name, err)
+			}
+		}
+	}
+	if a.Partitions == nil || a.Standing == nil {
+		panic("op: an audit does not know the partitions of its shard, or how resources stand")
+	}
+	return nil
 }
 
 func (a *Audit) checks() error {
