@@ -63,6 +63,7 @@ type Audit struct {
 	place     place      // of the row read last
 	picked    *picked    // the second pass; nil in the first
 	doubted   map[table.Owner]bool
+	stopped   bool // by an error of Step
 	key       []byte
 	value     []byte
 }
@@ -97,6 +98,7 @@ func NewAudit(s Scope, resources []Resource) *Audit {
 // has read. It is called once. The error says that the state could not be read;
 // what is wrong with what was read is in Findings.
 func (a *Audit) Run() error {
+	watch(a)
 	if err := a.before(); err != nil {
 		return err
 	}
@@ -137,14 +139,19 @@ func (a *Audit) checks() error {
 	return nil
 }
 
-// Survive notes a row that cannot be read, and lets any other error pass.
+// Survive notes a row that cannot be read or used, and lets an error of reading pass.
 func (a *Audit) Survive(err error) error {
 	var d *table.Damage
-	if !errors.As(err, &d) {
+	switch {
+	case errors.As(err, &d):
+		a.Distrust()
+		a.Report("record", a.Place(d.Key), "a row of table %s cannot be read: %v", d.Table, d.Cause)
+	case err != nil && unread(a):
 		return err
+	case err != nil:
+		a.Distrust()
+		a.Report("record", a.resources[a.current].Name, "a row cannot be used, and what goes with it is not verified: %v", err)
 	}
-	a.Distrust()
-	a.Report("record", a.Place(d.Key), "a row of table %s cannot be read: %v", d.Table, d.Cause)
 	return nil
 }
 
@@ -200,6 +207,7 @@ func (a *Audit) EachRaw(t table.Info, fn func(key, value []byte) error) error {
 			a.Bytes += int64(len(key) + len(value))
 			if a.Step != nil && a.Rows%stepRows == 0 {
 				if err := a.Step(a.Rows); err != nil {
+					a.stopped = true
 					return false, err
 				}
 			}
