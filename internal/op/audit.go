@@ -99,7 +99,7 @@ func NewAudit(s Scope, resources []Resource) *Audit {
 // what is wrong with what was read is in Findings.
 func (a *Audit) Run() error {
 	watch(a)
-	if err := a.before(); err != nil {
+	if err := before(a); err != nil {
 		return err
 	}
 	if err := a.checks(); err != nil {
@@ -112,11 +112,11 @@ func (a *Audit) Run() error {
 }
 
 // before makes known what checks ask for, so that none depends on which ran first.
-func (a *Audit) before() error {
+func before(a *Audit) error {
 	for i := range a.resources {
 		a.current = i
-		if before := a.resources[i].Before; before != nil {
-			if err := a.Survive(before(a)); err != nil {
+		if tell := a.resources[i].Before; tell != nil {
+			if err := a.Survive(tell(a)); err != nil {
 				return fmt.Errorf("%s: %w", a.resources[i].Name, err)
 			}
 		}

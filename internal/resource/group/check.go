@@ -164,7 +164,7 @@ func (x *auditor) window() error {
 			t.matched++
 			x.entry(t, k, place{true, k.Position}, &r.entry)
 			x.inOrder(t, k, &r.entry)
-			if err := x.ownKey(t, k, &r.entry); err != nil {
+			if err := ownKey(x, t, k, &r.entry); err != nil {
 				return err
 			}
 		}

@@ -5,7 +5,7 @@ import "github.com/keyload/keyload/internal/resource/source"
 // ownKey: an ordering key is one that the event at the position has, by some policy:
 // the group's may have been another one when the position was issued. An event that
 // cannot be read is told by its source.
-func (x *auditor) ownKey(t *tally, k rowKey, e *entry) error {
+func ownKey(x *auditor, t *tally, k rowKey, e *entry) error {
 	if e.Key == "" {
 		return nil
 	}
