@@ -104,6 +104,7 @@ func open(s *kv.Snapshot) (system.Identity, *op.Registry, error) {
 	case id.Format > system.Format:
 		return id, nil, fault.New(fault.FormatUnsupported, "newer_format", "the store has format %d; this program knows formats up to %d", id.Format, system.Format)
 	}
+	id.Shards = min(id.Shards, system.MaxShards) // a finding of the audit
 	registry, err := engine.Registry(api.DurableDisk)
 	return id, registry, err
 }

@@ -1,6 +1,9 @@
 package check
 
 import (
+	"context"
+	"slices"
+
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -20,6 +23,11 @@ func Shard(store *kv.Store, shard uint16) (*Report, error) {
 	r := newReport(id)
 	r.add(shard, a)
 	return r, nil
+}
+
+// RebuildShards is Rebuild in some shards.
+func RebuildShards(ctx context.Context, store *kv.Store, shards []uint16) ([]Rebuilt, error) {
+	return rebuild(ctx, store, nil, func(shard uint16) bool { return slices.Contains(shards, shard) })
 }
 
 // DerivedTables lists the tables of which rows can be made anew.

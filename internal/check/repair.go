@@ -74,7 +74,12 @@ func Repair(ctx context.Context, dir string, progress Progress) (*Repaired, erro
 // Rebuild is the writing part of Repair, on an open store that nobody else writes
 // to.
 func Rebuild(ctx context.Context, store *kv.Store, progress Progress) ([]Rebuilt, error) {
-	w := &writer{store: store, tx: store.NewTx(), tables: map[table.ID]*Rebuilt{}}
+	return rebuild(ctx, store, progress, func(uint16) bool { return true })
+}
+
+// rebuild is Rebuild in some shards.
+func rebuild(ctx context.Context, store *kv.Store, progress Progress, in func(shard uint16) bool) ([]Rebuilt, error) {
+	w := &writer{store: store, in: in, tx: store.NewTx(), tables: map[table.ID]*Rebuilt{}}
 	// The copies of the catalog come first: what the rows of a resource imply depends
 	// on its definition.
 	err := w.stage(ctx, progress, func(t table.Info) bool { return t.ID < table.Document && t.ID != table.Due })
@@ -97,6 +102,9 @@ func (w *writer) stage(ctx context.Context, progress Progress, some func(table.I
 	}
 	p := newPace(ctx, w.store, rowsCompared, progress)
 	for shard := uint16(0); shard <= id.Shards; shard++ {
+		if !w.in(shard) {
+			continue
+		}
 		a, err := audit(s, registry, id, shard, 0, p.row)
 		if err != nil {
 			return err
@@ -118,6 +126,7 @@ func (w *writer) stage(ctx context.Context, progress Progress, some func(table.I
 // writer writes differences in bounded batches.
 type writer struct {
 	store  *kv.Store
+	in     func(shard uint16) bool
 	tx     *kv.Tx
 	rows   int
 	bytes  int

@@ -1,8 +1,10 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/machine"
 	"github.com/keyload/keyload/internal/op"
@@ -14,7 +16,11 @@ import (
 // shard. hold is op.Audit.Hold.
 func audit(s *kv.Snapshot, registry *op.Registry, id system.Identity, shard uint16, hold int64, step func(rows int64) error) (*op.Audit, error) {
 	head, err := machine.StoredHead(s, shard)
-	if err != nil {
+	var unknown *table.Damage
+	switch {
+	case errors.As(err, &unknown): // a finding of the audit; where the shard stands is not known
+		head = machine.Head{Time: int64(api.MaxTime)}
+	case err != nil:
 		return nil, damaged(err)
 	}
 	a := op.NewAudit(op.Scope{
@@ -29,7 +35,9 @@ func audit(s *kv.Snapshot, registry *op.Registry, id system.Identity, shard uint
 	}
 	if shard == system.CatalogShard {
 		a.Rows++ // of the identity, which belongs to no shard
-		err = op.Strangers(a)
+		if err := op.Strangers(a); err != nil {
+			return nil, damaged(err)
+		}
 	}
-	return a, damaged(err)
+	return a, nil
 }

@@ -26,7 +26,7 @@ func check(a *op.Audit) error {
 	if err := op.Each(a, &applied, func(_ uint16, at *Applied) error { at.check(a, head); return nil }); err != nil {
 		return err
 	}
-	x := auditor{Audit: a, head: head, callers: map[[16]byte]bool{}, positions: positions{}}
+	x := auditor{Audit: a, head: head, callers: map[[16]byte]bool{}}
 	if err := access.Hashes(a, func(h [16]byte) { x.callers[h] = true }); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ type auditor struct {
 	*op.Audit
 	head      Head
 	callers   map[[16]byte]bool
-	positions positions
+	positions op.Positions
 	stored    int64
 	first     int64 // instant from which on the first receipt is pruned
 }
@@ -74,7 +74,7 @@ func (x *auditor) receipt(k receiptKey, r *receipt) error {
 	switch {
 	case r.Position == 0 || r.Position > x.head.Position || r.Epoch == 0 || r.Epoch > x.head.Epoch:
 		x.Report("receipt", where(), "it names position %d of epoch %d; the shard is at %d of %d", r.Position, r.Epoch, x.head.Position, x.head.Epoch)
-	case !x.positions.add(r.Position):
+	case !x.positions.Add(r.Position):
 		x.Report("receipt", where(), "another command was applied at position %d", r.Position)
 	}
 	if x.Future(r.At) {
@@ -102,7 +102,7 @@ func (x *auditor) place(where func() string, k receiptKey, r *receipt) {
 	if x.Shards > 0 && partitions.ShardOf(k.Partition, x.Shards) != k.Shard {
 		x.Report("receipt", where(), "its partition belongs to another shard")
 	}
-	if x.Partitions != nil && !r.Rejected && !x.Partitions[k.Partition] {
+	if !r.Rejected && !x.Partitions[k.Partition] {
 		x.Report("receipt", where(), "its partition has no name")
 	}
 }
@@ -118,21 +118,4 @@ func (x *auditor) readable(r *receipt) error {
 		return wire.DecodeLog(r.Body, new(fault.Error))
 	}
 	return wire.DecodeLog(r.Body, h.NewResponse())
-}
-
-// positions is a set of numbers most of which are near each other.
-type positions map[uint64]*[1 << 9]uint64
-
-// add adds a number; false when it is there already.
-func (s positions) add(n uint64) bool {
-	const span = 1 << 15 // numbers in one piece
-	piece := s[n/span]
-	if piece == nil {
-		piece = new([1 << 9]uint64)
-		s[n/span] = piece
-	}
-	word, bit := n%span/64, uint64(1)<<(n%64)
-	had := piece[word]&bit != 0
-	piece[word] |= bit
-	return !had
 }

@@ -39,10 +39,11 @@ type Audit struct {
 	Shards uint16
 	// Position and Epoch are where the shard stands; 0 when it is not known.
 	Position, Epoch uint64
-	// Partitions are the named partitions of the shard; nil when they are not known.
+	// Partitions are the named partitions of the shard, and Standing says how a
+	// resource number stands. They are known before any check runs, from one of the
+	// resources (Resource.Before) or from who makes the audit.
 	Partitions map[[16]byte]bool
-	// Standing says how a resource number stands; nil when it is not known.
-	Standing func(number uint32) (Standing, error)
+	Standing   func(number uint32) (Standing, error)
 	// Hold is how many rows a check may hold at once to find out which rows are wrong
 	// where sums say that some are; 0 is any number. Beyond it the sums are all that is
 	// told.
@@ -62,6 +63,7 @@ type Audit struct {
 	place     place      // of the row read last
 	picked    *picked    // the second pass; nil in the first
 	doubted   map[table.Owner]bool
+	stopped   bool // by an error of Step
 	key       []byte
 	value     []byte
 }
@@ -96,6 +98,10 @@ func NewAudit(s Scope, resources []Resource) *Audit {
 // has read. It is called once. The error says that the state could not be read;
 // what is wrong with what was read is in Findings.
 func (a *Audit) Run() error {
+	watch(a)
+	if err := before(a); err != nil {
+		return err
+	}
 	if err := a.checks(); err != nil {
 		return err
 	}
@@ -103,6 +109,22 @@ func (a *Audit) Run() error {
 		return err
 	}
 	return rest(a)
+}
+
+// before makes known what checks ask for, so that none depends on which ran first.
+func before(a *Audit) error {
+	for i := range a.resources {
+		a.current = i
+		if tell := a.resources[i].Before; tell != nil {
+			if err := a.Survive(tell(a)); err != nil {
+				return fmt.Errorf("%s: %w", a.resources[i].Name, err)
+			}
+		}
+	}
+	if a.Partitions == nil || a.Standing == nil {
+		panic("op: an audit does not know the partitions of its shard, or how resources stand")
+	}
+	return nil
 }
 
 func (a *Audit) checks() error {
@@ -117,14 +139,19 @@ func (a *Audit) checks() error {
 	return nil
 }
 
-// Survive notes a row that cannot be read, and lets any other error pass.
+// Survive notes a row that cannot be read or used, and lets an error of reading pass.
 func (a *Audit) Survive(err error) error {
 	var d *table.Damage
-	if !errors.As(err, &d) {
+	switch {
+	case errors.As(err, &d):
+		a.Distrust()
+		a.Report("record", a.Place(d.Key), "a row of table %s cannot be read: %v", d.Table, d.Cause)
+	case err != nil && unread(a):
 		return err
+	case err != nil:
+		a.Distrust()
+		a.Report("record", a.resources[a.current].Name, "a row cannot be used, and what goes with it is not verified: %v", err)
 	}
-	a.Distrust()
-	a.Report("record", a.Place(d.Key), "a row of table %s cannot be read: %v", d.Table, d.Cause)
 	return nil
 }
 
@@ -180,6 +207,7 @@ func (a *Audit) EachRaw(t table.Info, fn func(key, value []byte) error) error {
 			a.Bytes += int64(len(key) + len(value))
 			if a.Step != nil && a.Rows%stepRows == 0 {
 				if err := a.Step(a.Rows); err != nil {
+					a.stopped = true
 					return false, err
 				}
 			}

@@ -42,7 +42,7 @@ var (
 func shelf(derived Derived) Resource {
 	derived.Table = colors.Info()
 	return Resource{
-		Name: "shelf", Tables: []table.Info{things.Info(), colors.Info(), table.DueRows.Info()}, Kinds: []api.ResourceKind{api.KindQueue},
+		Name: "shelf", Tables: []table.Info{things.Info(), colors.Info()}, Kinds: []api.ResourceKind{api.KindQueue},
 		Purge: func(*Ctx, table.Owner, int) (int, error) { return 0, nil },
 		Dues:  []Due{{Kind: table.DueLane}},
 		Check: func(a *Audit) error {
@@ -61,6 +61,9 @@ type auditBed struct {
 	store    *kv.Store
 	resource Resource
 }
+
+// queued is how the resource of all things stands.
+var queued = Standing{Known: true, Kind: api.KindQueue, Name: "q"}
 
 var here = table.Owner{Space: table.Space{Shard: 1, Partition: [16]byte{1}}, Resource: 7}
 
@@ -101,12 +104,13 @@ func (b *auditBed) put(o table.Owner, name, color string) {
 // audit runs the check of shard 1; prepare may change the audit first.
 func (b *auditBed) audit(prepare func(a *Audit)) (a *Audit, differences []string) {
 	b.t.Helper()
-	registry, err := NewRegistry([]Resource{b.resource})
+	registry, err := NewRegistry([]Resource{b.resource, {Name: "later", Tables: []table.Info{table.DueRows.Info()}}})
 	b.must(err)
 	snap := b.store.NewSnapshot()
 	defer snap.Close()
 	a = NewAudit(Scope{R: snap, Now: 100, Space: table.Space{Shard: 1}, Registry: registry}, registry.Resources())
 	a.Shards = 2
+	a.Partitions, a.Standing = map[[16]byte]bool{here.Partition: true}, func(uint32) (Standing, error) { return queued, nil }
 	if prepare != nil {
 		prepare(a)
 	}
@@ -225,8 +229,7 @@ func TestOwnersAreLookedAt(t *testing.T) {
 			a.Standing = func(uint32) (Standing, error) { return s, nil }
 		}
 	}
-	queue := Standing{Known: true, Kind: api.KindQueue, Name: "q"}
-	gone, removing, passed := queue, queue, queue
+	gone, removing, passed := queued, queued, queued
 	gone.Gone = true
 	removing.Gone, removing.Removing = true, true
 	passed.Gone, passed.Removing, passed.From = true, true, [16]byte{2}
@@ -235,8 +238,8 @@ func TestOwnersAreLookedAt(t *testing.T) {
 		named bool
 		want  string
 	}{
-		"sound":                             {queue, true, ""},
-		"in a partition without a name":     {queue, false, "partition whose name"},
+		"sound":                             {queued, true, ""},
+		"in a partition without a name":     {queued, false, "partition whose name"},
 		"of no resource":                    {Standing{}, true, "never was"},
 		"of a resource of another kind":     {Standing{Known: true, Kind: api.KindTopic}, true, "a topic cannot have"},
 		"of a deleted resource":             {gone, true, "deleted"},
@@ -313,5 +316,47 @@ func TestFindingsAreBoundedAndCounted(t *testing.T) {
 		if len(a.Findings) != min(n, maxFindings) || a.Left != left {
 			t.Errorf("of %d findings %d are kept and %d left", n, len(a.Findings), a.Left)
 		}
+	}
+}
+
+// What checks ask of an audit is known whichever package comes last.
+func TestWhatChecksAskIsKnownBeforeAnyOfThemRuns(t *testing.T) {
+	b := newAuditBed(t)
+	snap := b.store.NewSnapshot()
+	defer snap.Close()
+	asks := Resource{Name: "asks", Check: func(a *Audit) error {
+		s, err := a.Standing(7)
+		if err == nil && (!s.Known || !a.Partitions[here.Partition]) {
+			a.Report("x", "y", "z")
+		}
+		return err
+	}}
+	tells := Resource{Name: "tells", Before: func(a *Audit) error {
+		a.Partitions, a.Standing = map[[16]byte]bool{here.Partition: true}, func(uint32) (Standing, error) { return queued, nil }
+		return nil
+	}}
+	registry, err := NewRegistry([]Resource{asks, tells})
+	b.must(err)
+	a := NewAudit(Scope{R: snap, Space: table.Space{Shard: 1}, Registry: registry}, registry.Resources())
+	b.must(a.Run())
+	if len(a.Findings) > 0 {
+		t.Errorf("%+v", a.Findings)
+	}
+	for what, forget := range map[string]func(a *Audit){
+		"partitions": func(a *Audit) { a.Partitions = nil }, "standing": func(a *Audit) { a.Standing = nil },
+	} {
+		tells := tells.Before
+		a := NewAudit(Scope{R: snap, Space: table.Space{Shard: 1}, Registry: registry}, []Resource{asks, {Before: func(a *Audit) error {
+			defer forget(a)
+			return tells(a)
+		}}})
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("an audit runs without %s", what)
+				}
+			}()
+			_ = a.Run()
+		}()
 	}
 }

@@ -81,7 +81,7 @@ func (a comparison) skipDue(key, value []byte) (bool, error) {
 		}
 		return true, nil
 	}
-	if !a.resources[i].owned() || a.Standing == nil || len(k.Owner) < table.OwnerBytes {
+	if !a.resources[i].owned() || len(k.Owner) < table.OwnerBytes {
 		return false, nil
 	}
 	kr := codec.NewKeyReader([]byte(k.Owner))
@@ -210,6 +210,7 @@ func (a *Audit) Differences(passes int, some func(t table.Info) bool, fn func(d 
 func (a comparison) pass(p *picked, fn func(d *Difference) error) error {
 	again := NewAudit(a.Scope, a.resources)
 	again.Shards, again.Position, again.Epoch, again.Hold, again.Step, again.picked = a.Shards, a.Position, a.Epoch, a.Hold, a.Step, p
+	again.Partitions, again.Standing = a.Partitions, a.Standing
 	if err := again.checks(); err != nil {
 		return err
 	}

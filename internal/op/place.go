@@ -60,10 +60,10 @@ func look(a *Audit, r *Resource, o table.Owner, where string, report bool) (remo
 		}
 	}
 	shards := o.Partition == [16]byte{} // the row is the shard's own, about a resource
-	if a.Partitions != nil && !shards && !a.Partitions[o.Partition] {
+	if !shards && !a.Partitions[o.Partition] {
 		tell("rows of a partition whose name this shard does not have")
 	}
-	if a.Standing == nil || r.Owned && o.Resource == 0 {
+	if r.Owned && o.Resource == 0 {
 		return false, nil
 	}
 	s, err := a.Standing(o.Resource)
@@ -104,10 +104,8 @@ func (a *Audit) Place(key []byte) string {
 // OwnerName names an owner for a person.
 func (a *Audit) OwnerName(o table.Owner) string {
 	name := fmt.Sprintf("resource %d", o.Resource)
-	if a.Standing != nil {
-		if s, err := a.Standing(o.Resource); err == nil && s.Known {
-			name = fmt.Sprintf("%s %q", s.Kind, s.Name)
-		}
+	if s, err := a.Standing(o.Resource); err == nil && s.Known {
+		name = fmt.Sprintf("%s %q", s.Kind, s.Name)
 	}
 	if o.Partition == [16]byte{} {
 		return name

@@ -15,6 +15,9 @@ type Resource struct {
 	Handlers  []Handler
 	Mutations []Mutation
 	Dues      []Due
+	// Before tells an audit what the checks of all packages ask it (Audit.Partitions,
+	// Audit.Standing). It runs before any Check, and reports nothing.
+	Before func(*Audit) error
 	// Check verifies the package's invariants over one shard: it reads its rows with
 	// Each, reports what is wrong, and says which rows they imply (derive.go).
 	Check func(*Audit) error

@@ -11,12 +11,16 @@ import (
 	"github.com/keyload/keyload/internal/table"
 )
 
+// before tells those that check rows of resources how each resource stands.
+func before(a *op.Audit) error {
+	a.Standing = standing(a)
+	return nil
+}
+
 // check verifies that names and numbers agree, and that every removal of a deleted
-// resource's rows is due. It tells those that check rows of resources how each
-// resource stands. Whether a copy of the catalog is what the catalog says is
+// resource's rows is due. Whether a copy of the catalog is what the catalog says is
 // checked by package system.
 func check(a *op.Audit) error {
-	a.Standing = standing(a)
 	named := map[uint32]Name{}
 	err := op.Each(a, &byName, func(k Name, r *api.Resource) error {
 		a.Count("resources", 1)

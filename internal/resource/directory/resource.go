@@ -25,8 +25,8 @@ func Resource(checks Checks) op.Resource {
 				Apply: freeze, Transient: func(*FreezeResponse) bool { return true },
 			}),
 		},
-		Dues:  []op.Due{{Kind: table.DueDeletion, Apply: erase}},
-		Check: check,
+		Dues:   []op.Due{{Kind: table.DueDeletion, Apply: erase}},
+		Before: before, Check: check,
 	}
 }
 

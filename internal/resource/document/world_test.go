@@ -292,7 +292,8 @@ func (w *world) audit() (*op.Audit, string) {
 	defer snap.Close()
 	s := w.scope(root)
 	s.R = snap
-	a := op.NewAudit(s, w.registry.Resources())
+	a := op.NewAudit(s, append([]op.Resource{directory.Resource(nil)}, w.registry.Resources()...))
+	a.Partitions = map[[16]byte]bool{w.space.Partition: true}
 	if err := a.Run(); err != nil {
 		w.t.Fatalf("check: %v", err)
 	}

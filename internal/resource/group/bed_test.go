@@ -94,7 +94,7 @@ func emptyBed(t judge, fs *vfs.MemFS, sync bool) *bed {
 	}
 	var err error
 	b.registry, err = op.NewRegistry([]op.Resource{
-		{Name: "partitions", Tables: partitions.Tables()}, access.Resource(), directory.Resource(nil), source.Resource(), stream.Resource(),
+		partitions.Resource(), access.Resource(), directory.Resource(nil), source.Resource(), stream.Resource(),
 		topic.Resource(), queue.Resource(), inbox.Resource(), Resource(), batches.Resource(),
 	})
 	b.must(err)

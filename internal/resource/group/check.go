@@ -164,6 +164,9 @@ func (x *auditor) window() error {
 			t.matched++
 			x.entry(t, k, place{true, k.Position}, &r.entry)
 			x.inOrder(t, k, &r.entry)
+			if err := ownKey(x, t, k, &r.entry); err != nil {
+				return err
+			}
 		}
 		if k.Position != t.next {
 			x.Report("window", x.where(k.Ref), "a row stands at position %d where %d was due", k.Position, t.next)

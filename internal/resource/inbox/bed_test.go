@@ -49,7 +49,7 @@ func newBed(t *testing.T, in api.QueuePolicy) *bed {
 	b := &bed{t: t, now: start, sealer: token.NewSealer(incarnation, token.Keys{bytes.Repeat([]byte{7}, 32)})}
 	var err error
 	b.registry, err = op.NewRegistry([]op.Resource{
-		{Name: "partitions", Tables: partitions.Tables()}, access.Resource(), directory.Resource(nil),
+		partitions.Resource(), access.Resource(), directory.Resource(nil),
 		queue.Resource(), Resource(), batch.Resource(), feedResource(),
 	})
 	b.must(err)

@@ -7,12 +7,12 @@ import (
 	"github.com/keyload/keyload/internal/table"
 )
 
-// check verifies that pruning of every owner of records is armed in time, and that
-// every input has the form of its owner's. The prune order follows from the
-// records.
+// check verifies that pruning of every owner of records is armed in time, that every
+// input has the form of its owner's, and that no command has processed two. The prune
+// order follows from the records.
 func check(a *op.Audit) error {
 	a.Derives(op.Derived{Table: order.Info(), Subject: orderOf})
-	oldest := map[table.Owner]orderKey{}
+	oldest, commands := map[table.Owner]orderKey{}, op.Positions{}
 	p, err := pruningOf(a.R, a.Space.Shard)
 	if err != nil {
 		return err
@@ -27,8 +27,11 @@ func check(a *op.Audit) error {
 		if !wellFormed(k.Owner, k.Input) {
 			a.Report("form", where(&k), "the input is none that its owner has")
 		}
-		if !a.Reached(v.Position, v.Epoch) {
+		switch {
+		case !a.Reached(v.Position, v.Epoch):
 			a.Report("position", where(&k), "its command is at position %d of epoch %d; the shard is at %d of %d", v.Position, v.Epoch, a.Position, a.Epoch)
+		case !commands.Add(v.Position):
+			a.Report("position", where(&k), "the command at position %d has processed another input", v.Position)
 		}
 		if a.Future(v.At) {
 			a.Past(where(&k), "its processing", v.At)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/directory"
+	"github.com/keyload/keyload/internal/resource/partitions"
 	"github.com/keyload/keyload/internal/resource/queue"
 	"github.com/keyload/keyload/internal/table"
 )
@@ -72,7 +74,8 @@ func TestTheCheckFindsAnInputThatItsOwnerCannotHave(t *testing.T) {
 		var h head
 		table.Arm(tx, shard, table.DueInbox, k.Owner.Append(nil), &h.Armed, b.now+horizonMillis)
 		heads.Put(tx, k.Owner, &h)
-		a := op.NewAudit(op.Scope{R: tx, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, []op.Resource{Resource()})
+		a := op.NewAudit(op.Scope{R: tx, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, []op.Resource{Resource(), directory.Resource(nil)})
+		a.Partitions = map[[16]byte]bool{space.Partition: true}
 		b.must(a.Run())
 		if len(a.Findings) != 1 || a.Findings[0].Invariant != "form" {
 			t.Errorf("%q of resource %d: %+v", in.id, in.owner.Resource, a.Findings)
@@ -84,7 +87,43 @@ func TestTheCheckFindsAnInputThatItsOwnerCannotHave(t *testing.T) {
 func findings(b *bed) int {
 	snap := b.store.NewSnapshot()
 	defer snap.Close()
-	a := op.NewAudit(op.Scope{R: snap, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, []op.Resource{Resource(), queue.Resource()})
+	a := op.NewAudit(op.Scope{R: snap, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, []op.Resource{Resource(), queue.Resource(), partitions.Resource(), directory.Resource(nil)})
 	b.must(a.Run())
 	return len(a.Findings)
+}
+
+// A record under another owner, with everything that follows from one, is of a command
+// that has processed an input already: the record is not what was stored.
+func TestTheCheckFindsTwoInputsOfOneCommand(t *testing.T) {
+	b := newBed(t, api.QueuePolicy{})
+	b.enqueue("in", "m")
+	_, err := b.process(b.receive(), "s")
+	b.must(err)
+	tx := b.store.NewTx()
+	tx.Begin()
+	var k key
+	var v record
+	b.must(processed.Scan(tx, table.Range{}, func(one key, r *record) (bool, error) {
+		k, v = one, *r
+		return true, nil
+	}))
+	for _, c := range []struct {
+		position uint64
+		findings int
+	}{{v.Position, 1}, {v.Position - 1, 0}} {
+		other, r := k, v
+		other.Owner.Resource, other.Scope, r.Position = k.Owner.Resource+1, "another", c.position
+		processed.Put(tx, other, &r)
+		order.Put(tx, orderKey{other.Owner, r.At, r.Position}, &other)
+		h := head{Oldest: r.At}
+		table.Arm(tx, shard, table.DueInbox, other.Owner.Append(nil), &h.Armed, r.At+horizonMillis)
+		heads.Put(tx, other.Owner, &h)
+		a := op.NewAudit(op.Scope{R: tx, Now: b.now, Space: table.Space{Shard: shard}, Registry: b.registry}, []op.Resource{Resource(), partitions.Resource(), directory.Resource(nil)})
+		b.must(a.Run())
+		if len(a.Findings) != c.findings || c.findings > 0 && (a.Findings[0].Invariant != "position" || a.Findings[0].Derived) {
+			t.Errorf("with a record of position %d, %+v", c.position, a.Findings)
+		}
+		order.Delete(tx, orderKey{other.Owner, r.At, r.Position})
+	}
+	b.must(tx.Close())
 }

@@ -14,6 +14,7 @@ func (l *list) findings(shard uint16) []op.Finding {
 	l.t.Helper()
 	a := op.NewAudit(op.Scope{R: l.tx, Space: table.Space{Shard: shard}, Now: 1000}, []op.Resource{Resource()})
 	a.Shards, a.Position = 4, 100
+	a.Partitions, a.Standing = map[[16]byte]bool{}, func(uint32) (op.Standing, error) { return op.Standing{}, nil } // of no resources
 	if err := a.Run(); err != nil {
 		l.t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func newBed(t judge, p api.QueuePolicy) *bed {
 	}
 	var err error
 	b.registry, err = op.NewRegistry([]op.Resource{
-		{Name: "partitions", Tables: partitions.Tables()}, access.Resource(), directory.Resource(nil), Resource(), batches.Resource(),
+		partitions.Resource(), access.Resource(), directory.Resource(nil), Resource(), batches.Resource(),
 	})
 	b.must(err)
 	b.open()

@@ -193,11 +193,15 @@ func (a *auditor) counters(t *tally) error {
 	if h.Seq < t.lastSeq || h.ReadySeq < t.lastReady || h.Batch < t.lastBatch || h.FinishedSeq < t.lastFinish {
 		a.Report("sequence", where, "a row has a sequence number above the head's")
 	}
+	if t.told() && t.finished > 0 && h.FinishedSeq > t.lastFinish {
+		a.Report("sequence", where, "the last finished row has number %d; the head says %d", t.lastFinish, h.FinishedSeq)
+	}
 	conserved(a, where, h)
 	return a.armed(o, where, h, t)
 }
 
-// conserved: every message enqueued is live, finished and remembered, or pruned.
+// conserved: every message enqueued is live, finished and remembered, or pruned, in
+// finished rows of at least one.
 func conserved(a *auditor, where string, h *head) {
 	here := h.stored() + h.Counts[acked] + h.Counts[expired] + h.Counts[cancelled]
 	if h.Totals.Enqueued != here+h.Totals.Pruned {
@@ -205,6 +209,9 @@ func conserved(a *auditor, where string, h *head) {
 	}
 	if ended := h.Totals.Acked + h.Totals.Expired + h.Totals.Cancelled; h.Totals.Enqueued != h.stored()+ended {
 		a.Report("conservation", where, "%d were enqueued; %d are unfinished and %d ended", h.Totals.Enqueued, h.stored(), ended)
+	}
+	if rows := int64(h.FinishedSeq) - h.FinishedRows; rows < 0 || rows > h.Totals.Pruned || (rows == 0) != (h.Totals.Pruned == 0) {
+		a.Report("conservation", where, "%d finished rows were pruned, with %d messages", rows, h.Totals.Pruned)
 	}
 	if h.Seq != uint64(h.Totals.Enqueued) {
 		a.Report("conservation", where, "%d were enqueued, the last has number %d", h.Totals.Enqueued, h.Seq)

@@ -48,10 +48,10 @@ func (a *auditor) finished() error {
 	})
 }
 
-// told says that the finished rows of the lane are what its messages say.
-func (t *tally) told() bool {
-	return t.remembered.equal() && !t.unordered && (t.finished == 0 || t.head == nil || t.lastFinish == t.head.FinishedSeq)
-}
+// told says that the finished rows of the lane are what its messages say. Such rows
+// stay as they are, also where their numbers are not the head's: the head is wrong
+// then as well as they, and nothing that is made anew would tell it any more.
+func (t *tally) told() bool { return t.remembered.equal() && !t.unordered }
 
 // remembers passes over the finished rows of lanes where they are right as they
 // are, or where it cannot be said which are not.
@@ -261,7 +261,7 @@ func split(rows []*finishedRow, missing int) []*finishedRow {
 func number(rows []*finishedRow, t *tally) {
 	last := t.lastFinish
 	if t.head != nil {
-		last = t.head.FinishedSeq
+		last = max(t.head.FinishedSeq, uint64(len(rows))) // the first is 1 at least
 	}
 	first := last - uint64(len(rows)) + 1
 	taken := map[uint64]bool{}

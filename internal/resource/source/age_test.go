@@ -166,6 +166,7 @@ func (b *bed) lay(r *api.Resource, partition byte, streams int) {
 	b.must(b.apply(func(c *op.Ctx) error {
 		for i := range streams {
 			space := table.Space{Shard: bedSpace.Shard, Partition: [16]byte{0: partition, 15: 0xFF}}
+			b.named[space.Partition] = true
 			k := Key{Owner: table.Owner{Space: space, Resource: r.ID}, StreamID: fmt.Sprint("s", i), Generation: 1}
 			if r.Kind == api.KindTopic {
 				k.StreamID = ""

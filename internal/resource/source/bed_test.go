@@ -27,6 +27,7 @@ type judge interface {
 // bed is a store with a topic "orders" and a stream set "accounts", and a clock
 // that moves when told to.
 type bed struct {
+	named    map[[16]byte]bool // partitions that have a name
 	t        judge
 	registry *op.Registry
 	fs       vfs.FS
@@ -67,7 +68,7 @@ func newBedIn(t judge, fs vfs.FS, dir string, p api.SourcePolicy) *bed {
 		t.Fatalf("registry: %v", err)
 	}
 	b := &bed{
-		t: t, registry: registry, fs: fs, dir: dir, now: 1_700_000_000_000,
+		t: t, registry: registry, fs: fs, dir: dir, now: 1_700_000_000_000, named: map[[16]byte]bool{bedSpace.Partition: true},
 		who:    &api.Principal{ID: "root", Tenant: "default", Administrator: true},
 		sealer: token.NewSealer([16]byte{1}, token.Keys{bytes.Repeat([]byte{9}, 32)}),
 	}
@@ -284,7 +285,8 @@ func (b *bed) audit() ([]op.Finding, map[string]int64) {
 	b.must(b.view(func(v *op.View) error {
 		s := v.Scope
 		s.Space = table.Space{Shard: bedSpace.Shard}
-		a = op.NewAudit(s, []op.Resource{Resource()})
+		a = op.NewAudit(s, []op.Resource{Resource(), directory.Resource(nil)})
+		a.Partitions = b.named
 		return a.Run()
 	}))
 	return a.Findings, a.Counts

@@ -10,14 +10,17 @@ import (
 // Raw is the stored record of one event that is known to be there, for a copy
 // that outlives it. DecodeRecord takes it apart.
 func Raw(s *op.Scope, k Key, position uint64) ([]byte, error) {
-	b, ok, err := s.R.Get(events.Bytes(eventKey{k, position}))
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
+	b, err := Find(s, k, position)
+	if err == nil && b == nil {
 		return nil, missing(k, position)
 	}
-	return append([]byte(nil), b...), nil
+	return append([]byte(nil), b...), err
+}
+
+// Find is Raw of an event that may be gone, which is nil. It must not be changed.
+func Find(s *op.Scope, k Key, position uint64) ([]byte, error) {
+	b, _, err := s.R.Get(events.Bytes(eventKey{k, position}))
+	return b, err
 }
 
 // DecodeRecord takes a record apart that Raw returned. The result aliases b.

@@ -229,7 +229,8 @@ func TestStreamsLiveInAStreamSet(t *testing.T) {
 	}
 	var a *op.Audit
 	b.view(func(v *op.View) {
-		a = op.NewAudit(v.Scope, []op.Resource{source.Resource()})
+		a = op.NewAudit(v.Scope, []op.Resource{source.Resource(), directory.Resource(nil)})
+		a.Partitions = map[[16]byte]bool{v.Space.Partition: true}
 		err = a.Run()
 	})
 	if err != nil || len(a.Findings) != 0 || a.Counts["events"] != 1 {

@@ -159,7 +159,7 @@ func identity(a *op.Audit) error {
 	if err != nil || !ok {
 		return err
 	}
-	if id.Format < 1 || id.Shards == 0 || len(id.TokenKeys) == 0 {
+	if id.Format < 1 || id.Shards == 0 || id.Shards > MaxShards || len(id.TokenKeys) == 0 {
 		a.Report("identity", "identity", "format %d, %d shards, %d token keys", id.Format, id.Shards, len(id.TokenKeys))
 	}
 	for _, k := range id.TokenKeys {

@@ -22,6 +22,9 @@ const Format = 2
 // CatalogShard holds the catalog; data shards are numbered from 1.
 const CatalogShard uint16 = 0
 
+// MaxShards is how many data shards a store has at most.
+const MaxShards = 64
+
 // Identity is what a store is. It is written once, when the store is made, and
 // again by a restore.
 type Identity struct {

@@ -199,7 +199,8 @@ func (b *bed) check() {
 	b.t.Helper()
 	var a *op.Audit
 	err := b.view(func(v *op.View, _ *op.Handler) error {
-		a = op.NewAudit(v.Scope, []op.Resource{source.Resource()})
+		a = op.NewAudit(v.Scope, []op.Resource{source.Resource(), directory.Resource(nil)})
+		a.Partitions = map[[16]byte]bool{v.Space.Partition: true}
 		return a.Run()
 	})
 	if err != nil {

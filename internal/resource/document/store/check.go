@@ -132,17 +132,17 @@ func (x *checker) unknown(key, _ []byte) (bool, error) {
 }
 
 // collection is the collection of an owner; nil when there is none, which the audit
-// tells.
+// tells, or when its indexes cannot be: their entries are not known then.
 func (x *checker) collection(o table.Owner) (*Collection, error) {
 	c, ok := x.collections[o.Resource]
 	if !ok {
 		def, err := directory.ByID(x.R, o.Shard, o.Resource)
-		if err != nil {
+		if err = x.Survive(err); err != nil {
 			return nil, err
 		}
 		if def != nil && def.Kind == api.KindCollection {
 			if c, err = of(o, def); err != nil {
-				return nil, err
+				x.Report(documentEntries, x.OwnerName(o), "an index of the collection cannot be: a path of it %v", err)
 			}
 		}
 		x.collections[o.Resource] = c
