@@ -133,12 +133,16 @@ func (r *Report) WriteTable(w io.Writer) error {
 	t.SetColumnConfigs(right)
 	for _, x := range r.Results {
 		c, m := x.Latency[stepNames[stepCycle]], x.PerMessage
-		t.AppendRow(table.Row{
-			x.Workload, x.Mode, x.PayloadBytes, thousands(x.PerSecond), fmt.Sprintf("%.2f", c.P50), fmt.Sprintf("%.2f", c.P99),
+		row := table.Row{x.Workload, x.Mode, x.PayloadBytes, thousands(x.PerSecond), fmt.Sprintf("%.2f", c.P50), fmt.Sprintf("%.2f", c.P99)}
+		if x.Mode == Cluster { // whose nodes are not looked into
+			t.AppendRow(append(row, "", "", "", "", "", "", "", "", decimal(m.ClientCPUMicros)))
+			continue
+		}
+		t.AppendRow(append(row,
 			inverse(m.Entries), inverse(m.Syncs), fmt.Sprintf("%.2f", m.KeysRead), fmt.Sprintf("%.2f", m.RowsScanned),
 			fmt.Sprintf("%.2f", m.RowsWritten), fmt.Sprintf("%.2f", m.RowsStored), fmt.Sprintf("%.0f", m.LogBytes),
-			fmt.Sprintf("%.1f", m.CPUMicros), decimal(m.ClientCPUMicros), x.PeakBytes >> 20,
-		})
+			fmt.Sprintf("%.1f", m.CPUMicros), decimal(m.ClientCPUMicros), x.PeakBytes>>20,
+		))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d processors, %d MiB of memory, %s/%s, %s; durability %s; append of 4 KiB with fsync %.3f ms before, %.3f ms after (%s/s)\n",
