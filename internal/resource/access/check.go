@@ -67,6 +67,16 @@ func ReadChanged(record []byte) (*api.Principal, error) {
 	return p, table.DecodeCBOR(record, p)
 }
 
+// Follows says what is wrong with a policy that comes after another one of its
+// principal, which is nil for the first; empty is nothing. The same again is right: so
+// the shards are told that a key of the principal was revoked.
+func Follows(before, now *api.Principal) (why string) {
+	if before != nil && before.PolicyEpoch >= now.PolicyEpoch && !bytes.Equal(table.EncodeCBOR(nil, before), table.EncodeCBOR(nil, now)) {
+		return "its policy epoch is not above the one before it"
+	}
+	return ""
+}
+
 // Ruled says that the catalog's own policy is what its changes lead to.
 func Ruled(r kv.Reader, catalogShard uint16, p *api.Principal) (bool, error) {
 	rules, ok, err := principals.Get(r, principalKey{catalogShard, p.Tenant, p.ID})

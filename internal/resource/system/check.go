@@ -81,9 +81,7 @@ func (x *replay) change(c *changes.Change, has bool) error {
 			return err
 		}
 		k := [2]string{now.Tenant, now.ID}
-		if before := x.newest.principals[k]; before != nil && before.PolicyEpoch >= now.PolicyEpoch {
-			why = "its policy epoch is not above the one before it"
-		}
+		why = access.Follows(x.newest.principals[k], now)
 		x.newest.principals[k] = now
 		if has {
 			x.here.principals[k] = now

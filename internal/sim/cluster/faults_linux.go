@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/keyload/keyload/api"
 )
 
 // Storm does to a cluster what happens to machines, one thing after the other, drawn
@@ -42,6 +44,7 @@ func happenings() []happening {
 		{"all killed", (*Storm).allKilled},
 		{"erased and replaced", (*Storm).erased},
 		{"restarted one by one", (*Storm).rolling},
+		{"killed while it hands on", (*Storm).handsOn},
 		{"on a slow disk", (*Storm).slowDisk},
 		{"on a full disk", (*Storm).fullDisk},
 		{"by a clock that steps", (*Storm).clockSteps},
@@ -129,6 +132,18 @@ func (s *Storm) slow(ctx context.Context, i int) error {
 	pause(ctx, s.between(time.Second, 3*time.Second))
 	s.ways.healAll()
 	return nil
+}
+
+// handsOn is a node that is killed while a leadership goes to it or from it.
+func (s *Storm) handsOn(ctx context.Context, i int) error {
+	d := s.Client()
+	defer d.Close()
+	to := s.nodes[(i+s.rng.IntN(2))%len(s.nodes)].id // itself, or another
+	if _, err := api.Call(ctx, d, api.ClusterTransfer, &api.ClusterTransferRequest{Shard: int64(s.rng.IntN(s.o.Shards + 1)), NodeID: to}); err != nil {
+		return err
+	}
+	pause(ctx, s.between(0, 400*time.Millisecond)) // the leader looks every quarter of a second
+	return s.killed(ctx, i)
 }
 
 // slowDisk is a disk that takes long to sync.
