@@ -81,11 +81,14 @@ func newBed(t *testing.T) *bed {
 	b.must(err)
 	t.Cleanup(func() { b.must(b.db.Close()) })
 	for _, name := range []string{"jobs", "bulk"} {
-		_, err := b.db.ConfigureResource(t.Context(), &api.ResourcesConfigureRequest{Name: name, Kind: api.KindQueue, Queue: &api.QueuePolicy{MaxAttempts: 1000}})
+		_, err := b.db.ConfigureResource(t.Context(), &api.ResourcesConfigureRequest{Name: name, Kind: api.KindQueue, Queue: &api.QueuePolicy{MaxAttempts: 1000, MaxLeaseSeconds: leaseSeconds}})
 		b.must(err)
 	}
 	return b
 }
+
+// leaseSeconds is longer than a long run takes on a slow machine.
+const leaseSeconds = 7200
 
 // hold fills the queue and lets a worker receive all of it.
 func (b *bed) hold(d api.Doer) {
@@ -97,7 +100,7 @@ func (b *bed) hold(d api.Doer) {
 		}
 		_, err := b.db.Commit(b.t.Context(), api.PartitionRef{}, ms...)
 		b.must(err)
-		got, err := client.CallsOf(d).Receive(b.t.Context(), &api.QueuesReceiveRequest{Lane: api.LaneRef{Queue: "jobs"}, MaxMessages: 256, LeaseSeconds: 300})
+		got, err := client.CallsOf(d).Receive(b.t.Context(), &api.QueuesReceiveRequest{Lane: api.LaneRef{Queue: "jobs"}, MaxMessages: 256, LeaseSeconds: leaseSeconds})
 		b.must(err)
 		for _, d := range got.Deliveries {
 			b.tokens <- d.Token
@@ -132,7 +135,7 @@ func (b *bed) work(d api.Doer, n int64) (p99 time.Duration, calls int) {
 
 // finish renews one lease and then ends it.
 func (b *bed) finish(d api.Doer, token string, refuse bool) {
-	r := b.complete(d, api.CompleteItem{Token: token, Action: api.ActionRenew, LeaseSeconds: 300})
+	r := b.complete(d, api.CompleteItem{Token: token, Action: api.ActionRenew, LeaseSeconds: leaseSeconds})
 	if r == nil {
 		return
 	}
