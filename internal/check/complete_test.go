@@ -50,6 +50,10 @@ func (w *world) write(rows ...row) {
 	p, err := tx.Commit()
 	w.must(err)
 	w.must(errors.Join(p.Wait(), tx.Close()))
+	// Every scan passes over all that was ever written to a row until it is compacted.
+	if w.written++; w.written%100 == 0 {
+		w.must(w.store.Compact([]byte{0}, []byte{0xFF}))
+	}
 }
 
 // shardsOf are the shards of rows.

@@ -37,6 +37,7 @@ type world struct {
 	e        *engine.Engine
 	now      int64
 	drawn    uint32
+	written  int               // by tests, below everything
 	timeless bool              // the next command id carries no time
 	numbers  map[string]uint32 // of resources
 	// going are how the keys of rows begin, after the table, that are being removed.
