@@ -30,6 +30,9 @@ type Options struct {
 	Nodes, Shards int
 	// Setup fills the store before it becomes a cluster.
 	Setup func(ctx context.Context, d api.Doer) error
+	// Bring, if set, makes the store with which the cluster begins, in a directory that
+	// is not there yet, instead of Setup, and answers an administrator's key.
+	Bring func(ctx context.Context, dir string) (key string, err error)
 }
 
 // Cluster is the nodes of one cluster, numbered from 0.
@@ -70,10 +73,7 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 			return nil, err
 		}
 	}
-	if err := c.furnish(0); err != nil {
-		return nil, err
-	}
-	if err := c.makeStore(ctx); err != nil {
+	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Run(0); err != nil {
@@ -86,6 +86,22 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 	}
 	return c, Settled(ctx, c)
 }
+
+// begin furnishes the first node, which brings the store.
+func (c *Cluster) begin(ctx context.Context) (err error) {
+	if c.o.Bring == nil {
+		if err := c.furnish(0); err != nil {
+			return err
+		}
+		return c.makeStore(ctx)
+	}
+	if c.key, err = c.o.Bring(ctx, c.dirOf(1)); err != nil {
+		return err
+	}
+	return c.furnish(0)
+}
+
+func (c *Cluster) dirOf(id uint64) string { return filepath.Join(c.o.Dir, fmt.Sprintf("node-%d", id)) }
 
 // makeStore makes the store of the first node, with an administrator of a tenant of
 // its own, whom no judge of what others made finds.
@@ -112,7 +128,7 @@ func (c *Cluster) makeStore(ctx context.Context) (err error) {
 // furnish gives a place a new node: a number that none had, a directory and settings.
 func (c *Cluster) furnish(i int) error {
 	c.lastID++
-	n := &node{id: c.lastID, dir: filepath.Join(c.o.Dir, fmt.Sprintf("node-%d", c.lastID))}
+	n := &node{id: c.lastID, dir: c.dirOf(c.lastID)}
 	if err := os.MkdirAll(n.dir, 0o700); err != nil {
 		return err
 	}
