@@ -91,10 +91,19 @@ func (a *acknowledged) found(t *testing.T, d api.Doer) {
 
 func TestABackupOfAFollowerHasEverythingThatWasAcknowledgedAndBeginsAnotherCluster(t *testing.T) {
 	c := three(t)
-	leader, err := c.Leader(t.Context(), 1)
-	ok(t, err)
-	follower := (leader + 1) % 3
-	_, err = c.keep(t, leader, c.key).Commit(t.Context(), partition(1), client.Enqueue("tasks", api.Message{MessageID: "m", Payload: api.Of("work")}))
+	const leader, catalog, follower = 0, 1, 2
+	for shard, i := range []int{catalog, leader, leader} {
+		d := c.keep(t, leader, c.key)
+		_, err := api.Call(t.Context(), d, api.ClusterTransfer, &api.ClusterTransferRequest{Shard: int64(shard), NodeID: c.nodes[i].id})
+		ok(t, err)
+		ok(t, wait(t.Context(), "the chosen node leads", func(ctx context.Context) error {
+			if got, err := c.Leader(ctx, uint32(shard)); got != i || err != nil {
+				return fmt.Errorf("shard %d is led by %d, not %d: %v", shard, got, i, err)
+			}
+			return nil
+		}))
+	}
+	_, err := c.keep(t, leader, c.key).Commit(t.Context(), partition(1), client.Enqueue("tasks", api.Message{MessageID: "m", Payload: api.Of("work")}))
 	ok(t, err)
 
 	all := &acknowledged{notes: map[uint16][]string{}}
@@ -116,7 +125,7 @@ func TestABackupOfAFollowerHasEverythingThatWasAcknowledgedAndBeginsAnotherClust
 		}
 		return nil
 	}))
-	ok(t, c.Tell(follower, "slow 50")) // it lags behind the others
+	c.ways.slow(leader, follower, 80*time.Millisecond) // its copies of what that leads lag
 	var before *acknowledged
 	var archive bytes.Buffer
 	for range 2 {
@@ -125,6 +134,7 @@ func TestABackupOfAFollowerHasEverythingThatWasAcknowledgedAndBeginsAnotherClust
 		_, err = c.keep(t, follower, c.key).Backup(t.Context(), &archive)
 		ok(t, err)
 	}
+	c.ways.healAll()
 	rest()
 	working.Wait()
 
