@@ -85,7 +85,7 @@ func (m *member) open(ctx context.Context) (err error) {
 	}
 	m.db, err = keyload.OpenMember(m.store, keyload.Options{Durability: api.DurableQuorum, Logger: m.o.Log, Clock: m.o.Clock}, keyload.Member{
 		Log: m.openLog, Peers: m, Status: membership.Handler(func() *membership.Service { return m.service }),
-		ClockWatched: true,
+		MayGo: func(req any) error { return m.service.MayGo(req) }, ClockWatched: true,
 	})
 	return err
 }

@@ -1,12 +1,16 @@
 package cluster
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/client"
+	"github.com/keyload/keyload/fault"
 	settings "github.com/keyload/keyload/internal/cluster"
 )
 
@@ -53,4 +57,42 @@ func TestANodeThatCouldNotKeepWhatItWasGivenIsLetInAgainAndOnAnotherDiskItIsNot(
 	if err := c.Run(late); err == nil || !strings.Contains(err.Error(), "has joined before") {
 		t.Errorf("a node that had voted came back empty: %v", err)
 	}
+}
+
+func TestANodeIsNotLetGoWithoutWhichNoMajorityIsUp(t *testing.T) {
+	c := three(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	const dead = 2
+	ok(t, c.Kill(dead))
+	d := c.Client(0)
+	defer d.Close()
+	remove := func(i int) error {
+		_, err := api.Call(t.Context(), d, api.ClusterRemove, &api.ClusterRemoveRequest{NodeID: c.nodes[i].id})
+		return err
+	}
+	drain := func(i int, draining bool) error {
+		_, err := api.Call(t.Context(), d, api.ClusterDrain, &api.ClusterDrainRequest{NodeID: c.nodes[i].id, Draining: draining})
+		return err
+	}
+	for what, err := range map[string]error{
+		"removing": remove(0), "draining": drain(1, true),
+		"replacing": failure(api.Call(t.Context(), d, api.ClusterReplace, &api.ClusterReplaceRequest{NodeID: c.nodes[1].id, By: 9, Address: "nine:7700"})),
+	} {
+		if f := fault.From(err); f == nil || f.Code != fault.Conflict || f.Reason != "majority_lost" {
+			t.Errorf("%s one of two nodes that are left of three: %v", what, err)
+		}
+	}
+	ok(t, drain(1, false))
+	ok(t, remove(dead))
+	c.nodes = c.nodes[:dead]
+	ok(t, Settled(ctx, c))
+	ok(t, remove(1))
+	gone := c.nodes[1].p
+	defer gone.kill()
+	c.nodes = c.nodes[:1]
+	ok(t, Settled(ctx, c)) // until then it is needed
+	gone.kill()
+	_, err := d.Commit(t.Context(), partition(1), client.Put("notes", "a", map[string]int{"n": 1}))
+	ok(t, err)
 }
