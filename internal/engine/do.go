@@ -249,7 +249,7 @@ func (c *call) write(ctx context.Context) (any, error) {
 			return resp, err
 		}
 	}
-	if err := c.mayGo(ctx); err != nil {
+	if err := mayGo(ctx, c); err != nil {
 		return nil, err
 	}
 	size := len(c.command.Request)
@@ -317,7 +317,7 @@ func (c *call) cheap(ctx context.Context) (resp any, err error) {
 
 // mayGo refuses to let a node go that is needed, unless it was let go by this command
 // already.
-func (c *call) mayGo(ctx context.Context) error {
+func mayGo(ctx context.Context, c *call) error {
 	if c.cfg.MayGo == nil || c.h.Op.Scope != api.CatalogScope {
 		return nil
 	}
