@@ -87,6 +87,8 @@ type Member struct {
 	Log    func(commitlog.Config) (commitlog.Log, error)
 	Peers  engine.Peers
 	Status op.Handler // of cluster.status
+	// MayGo refuses requests that would let a node go which is needed; nil refuses none.
+	MayGo func(req any) error
 	// ClockWatched lets a clock that is given be watched as the machine's is.
 	ClockWatched bool
 }
@@ -95,7 +97,7 @@ type Member struct {
 func OpenMember(store *kv.Store, o Options, m Member) (*DB, error) {
 	e, err := engine.Open(engine.Config{
 		Store: store, Shards: uint16(o.Shards), Durability: o.Durability, Now: o.Clock, Version: Version, Logger: o.Logger,
-		Handlers: []op.Handler{check.Handler(), m.Status}, Log: m.Log, Peers: m.Peers, NowWatched: m.ClockWatched,
+		Handlers: []op.Handler{check.Handler(), m.Status}, Log: m.Log, Peers: m.Peers, MayGo: m.MayGo, NowWatched: m.ClockWatched,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

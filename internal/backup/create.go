@@ -31,10 +31,12 @@ type Maker struct {
 func New(e *engine.Engine, version string) *Maker { return &Maker{engine: e, version: version} }
 
 // Create writes a backup of the store as it is at one moment within the call: all
-// shards at one position each, the catalog with them. Writers go on. Before the
+// shards at one position each, the catalog with them. On a node of a cluster it has
+// everything that any node had acknowledged before the call. Writers go on. Before the
 // first byte is written, every row of the copy was read. An error means that what
 // was written is no backup; all are *fault.Error: ResourceExhausted
-// (reasons backup_running, no_room), Corruption when damage was met, OwnershipLost when the store closes, Cancelled, RecoveryRequired.
+// (reasons backup_running, no_room, catalog_changes), Corruption when damage was met, OwnershipLost when the store closes or
+// no majority of a cluster's nodes says how recent the state is, Cancelled, RecoveryRequired.
 func (m *Maker) Create(ctx context.Context, w io.Writer, progress check.Progress) (*Backup, error) {
 	if !m.busy.CompareAndSwap(false, true) {
 		f := fault.New(fault.ResourceExhausted, "backup_running", "a backup of this store is being made already; nothing was read. Try again when it is done")
@@ -46,7 +48,8 @@ func (m *Maker) Create(ctx context.Context, w io.Writer, progress check.Progress
 		return nil, err
 	}
 	defer release()
-	b, err := create(ctx, m.engine.Store(), m.version, m.durable(), w, progress)
+	of := &subject{store: m.engine.Store(), version: m.version, member: engine.Member(m.engine), durable: m.durable}
+	b, err := create(ctx, of, w, progress)
 	if err != nil {
 		return nil, createFault(ctx, err)
 	}
@@ -62,23 +65,14 @@ func (m *Maker) CreateFor(ctx context.Context, who *engine.Caller, w io.Writer, 
 	return m.Create(ctx, w, progress)
 }
 
-// durable is what the store is, and what is durable in it by now.
-func (m *Maker) durable() *Manifest {
-	found := &Manifest{Incarnation: uuid.UUID(m.engine.Identity().Incarnation).String()}
-	for i, s := range m.engine.Status().Shards {
-		found.Shards = append(found.Shards, Shard{Shard: i, Position: s.DurablePosition})
-	}
-	return found
-}
-
-// create makes a backup of a store in which at least what was found is durable.
-func create(ctx context.Context, store *kv.Store, version string, found *Manifest, w io.Writer, progress check.Progress) (*Backup, error) {
-	c, err := store.Checkpoint(ctx)
+// create makes a backup of a store.
+func create(ctx context.Context, of *subject, w io.Writer, progress check.Progress) (*Backup, error) {
+	c, found, err := cut(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close() // what is left is removed when the store is opened
-	manifest := &Manifest{Form: Form, Program: version, CreatedAt: api.TimeOf(time.Now())}
+	manifest := &Manifest{Form: Form, Program: of.version, CreatedAt: api.TimeOf(time.Now())}
 	if err := readCopy(ctx, c, manifest, progress); err != nil {
 		return nil, err
 	}

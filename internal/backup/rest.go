@@ -58,7 +58,8 @@ func (r *Rest) Incarnation() string { return r.found.Incarnation }
 
 // Create writes a backup of the store. Errors are those of Maker.Create.
 func (r *Rest) Create(ctx context.Context, w io.Writer, progress check.Progress) (*Backup, error) {
-	b, err := create(ctx, r.store, r.version, r.found, w, progress)
+	durable := func(context.Context) (*Manifest, error) { return r.found, nil }
+	b, err := create(ctx, &subject{store: r.store, version: r.version, durable: durable}, w, progress)
 	if err != nil {
 		return nil, createFault(ctx, err)
 	}

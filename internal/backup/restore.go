@@ -169,12 +169,16 @@ func unpack(ctx context.Context, open Open, to *kv.Restoring, b *Backup, progres
 func examine(ctx context.Context, s *kv.Store, b *Backup, o RestoreOptions) error {
 	found := &Manifest{}
 	snap := s.NewSnapshot()
-	if err := errors.Join(describe(snap, found), snap.Close()); err != nil {
+	fit, err := engine.FitTogether(snap, uint16(b.DataShards), false)
+	if err := errors.Join(err, describe(snap, found), snap.Close()); err != nil {
 		return err
 	}
 	if found.Incarnation != b.Incarnation || found.StoreFormat != b.StoreFormat || found.CatalogRevision != b.CatalogRevision ||
 		!slices.Equal(found.Shards, b.Shards) {
 		return damaged("the store in it is not the one that its manifest describes")
+	}
+	if !fit {
+		return damaged("the shards of the store in it are of different moments, and do not fit together")
 	}
 	if o.SkipCheck {
 		return nil

@@ -267,6 +267,9 @@ func (c *call) write(ctx context.Context) (any, error) {
 			return resp, err
 		}
 	}
+	if err := mayGo(ctx, c); err != nil {
+		return nil, err
+	}
 	size := len(c.command.Request)
 	if err := c.admission.enter(c.who.tenant, size, c.h.Urgent); err != nil {
 		return nil, err
@@ -337,6 +340,24 @@ func certain(ctx context.Context, c *call, read func(context.Context, uint16, fu
 		return err
 	})
 	return resp, err
+}
+
+// mayGo refuses to let a node go that is needed, unless it was let go by this command
+// already.
+func mayGo(ctx context.Context, c *call) error {
+	if c.cfg.MayGo == nil || c.h.Op.Scope != api.CatalogScope {
+		return nil
+	}
+	refused := c.cfg.MayGo(c.req)
+	if refused == nil {
+		return nil
+	}
+	return c.read(ctx, c.shard, func(s *kv.Snapshot) error {
+		if known, err := machine.HasReceipt(s, c.shard, &c.command); known || err != nil {
+			return err
+		}
+		return refused
+	})
 }
 
 func (c *call) view(s *kv.Snapshot) *op.View {

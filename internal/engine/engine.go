@@ -54,6 +54,9 @@ type Config struct {
 	Log func(commitlog.Config) (commitlog.Log, error)
 	// Peers reaches the other nodes of a cluster; nil on a store that runs alone.
 	Peers Peers
+	// MayGo refuses requests that would let a node go which its cluster cannot do
+	// without; nil refuses none. Errors are *fault.Error.
+	MayGo func(req any) error
 
 	// copied says that a store of an older format is a copy itself, so that none
 	// need be kept.

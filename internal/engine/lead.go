@@ -52,15 +52,17 @@ func (e spread) takeOver(term uint64) {
 	}
 }
 
-// Announce puts this node into the list of members, or tells where it is now. Errors
-// are *fault.Error.
+// Announce puts a node into the list of members, or tells where it is now, with the
+// command id of the request or a new one. Errors are *fault.Error.
 func Announce(ctx context.Context, e *Engine, req members.JoinRequest) error {
 	if err := e.enter(); err != nil {
 		return e.public(err, "")
 	}
 	defer e.calls.Done()
 	s := spread{e}
-	req.CommandID = s.commandID()
+	if req.CommandID == "" {
+		req.CommandID = s.commandID()
+	}
 	if _, err := s.internal(ctx, system.CatalogShard, members.Join.Operation, req.CommandID, &req); err != nil {
 		return e.public(err, "")
 	}

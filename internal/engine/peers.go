@@ -45,7 +45,7 @@ type forwarded struct {
 // proven by its certificate: a node is trusted to say who its callers are.
 func Answer(ctx context.Context, e *Engine, from uint64, kind byte, body []byte) ([]byte, error) {
 	if kind == callIdentity {
-		return letIn(ctx, e, from, string(body))
+		return letIn(ctx, e, from, body)
 	}
 	var f forwarded
 	if err := wire.DecodeLog(body, &f); err != nil {

@@ -49,7 +49,9 @@ func (v *view) next(mayEven bool) step {
 		}
 	}
 	for i := range v.members {
-		if m := &v.members[i]; m.Learner && m.Active && !m.Snapshot && m.Match > 0 && v.wanted(m.Node) {
+		// Before a node has told where it is it may ask for the identity once more, so it
+		// must not have a vote that it could lose.
+		if m := &v.members[i]; m.Learner && m.Active && !m.Snapshot && m.Match > 0 && v.wanted(m.Node) && v.node(m.Node).URL != "" {
 			return step{promote, m.Node}
 		}
 	}

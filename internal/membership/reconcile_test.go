@@ -10,7 +10,7 @@ import (
 
 func joined(ids ...uint64) (out []api.ClusterNode) {
 	for _, id := range ids {
-		out = append(out, api.ClusterNode{NodeID: id, State: api.NodeJoined})
+		out = append(out, api.ClusterNode{NodeID: id, State: api.NodeJoined, URL: "http://node"})
 	}
 	return out
 }
@@ -39,8 +39,9 @@ func TestALeaderBringsItsShardNearerToTheListOneStepAtATime(t *testing.T) {
 		"one that was only invited is not": {func(v *view) {
 			v.list.All = append(v.list.All, api.ClusterNode{NodeID: 4, State: api.NodeInvited})
 		}, step{}},
-		"a learner that follows is promoted": {func(v *view) { v.members[2].Learner = true }, step{promote, 3}},
-		"a learner that is silent is not":    {func(v *view) { v.members[2].Learner, v.members[2].Active = true, false }, step{}},
+		"a learner that follows is promoted":              {func(v *view) { v.members[2].Learner = true }, step{promote, 3}},
+		"a learner that has not told where it is, is not": {func(v *view) { v.members[2].Learner, v.list.All[2].URL = true, "" }, step{}},
+		"a learner that is silent is not":                 {func(v *view) { v.members[2].Learner, v.members[2].Active = true, false }, step{}},
 		"a learner that gets a snapshot is not": {func(v *view) {
 			v.members[2].Learner, v.members[2].Snapshot = true, true
 		}, step{}},
@@ -52,15 +53,15 @@ func TestALeaderBringsItsShardNearerToTheListOneStepAtATime(t *testing.T) {
 			v.list.All[2].State = api.NodeRemoved
 		}, step{}},
 		"which is invited first": {func(v *view) {
-			v.list.All = append(v.list.All, api.ClusterNode{NodeID: 4, State: api.NodeJoined, Replaces: 3})
+			v.list.All = append(v.list.All, api.ClusterNode{NodeID: 4, State: api.NodeJoined, URL: "u", Replaces: 3})
 			v.list.All[2].State = api.NodeRemoved
 		}, step{invite, 4}},
 		"and must vote": {func(v *view) {
-			v.list.All = append(v.list.All, api.ClusterNode{NodeID: 4, State: api.NodeJoined, Replaces: 3})
+			v.list.All = append(v.list.All, api.ClusterNode{NodeID: 4, State: api.NodeJoined, URL: "u", Replaces: 3})
 			v.list.All[2].State, v.members = api.NodeRemoved, append(v.members, replica.Member{Node: 4, Learner: true})
 		}, step{}},
 		"before the other goes": {func(v *view) {
-			v.list.All = append(v.list.All, api.ClusterNode{NodeID: 4, State: api.NodeJoined, Replaces: 3})
+			v.list.All = append(v.list.All, api.ClusterNode{NodeID: 4, State: api.NodeJoined, URL: "u", Replaces: 3})
 			v.list.All[2].State, v.members = api.NodeRemoved, voters(1, 2, 3, 4)
 		}, step{remove, 3}},
 		"a draining leader hands on to who leads least": {func(v *view) {

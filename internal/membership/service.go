@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/replica"
 	"github.com/keyload/keyload/internal/resource/members"
@@ -55,6 +56,22 @@ type Service struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	spread time.Time // when a leadership was last handed on for evenness
+	// said is why the last change of a shard's members failed, as it was logged.
+	said map[uint16]failing
+}
+
+// failing is a step that cannot be made now, and why. The text of its error counts what
+// is missing, and is another one each time.
+type failing struct {
+	step   step
+	reason string
+}
+
+func reasonOf(err error) string {
+	if f := fault.From(err); f != nil {
+		return f.Reason
+	}
+	return err.Error()
 }
 
 // Start begins.
@@ -63,7 +80,7 @@ func Start(cfg Config) *Service {
 		cfg.Clock = time.Now
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Service{cfg: cfg, cancel: cancel}
+	s := &Service{cfg: cfg, cancel: cancel, said: map[uint16]failing{}}
 	s.wg.Go(func() { s.announce(ctx) })
 	s.wg.Go(func() { s.run(ctx) })
 	return s
@@ -125,13 +142,11 @@ func (s *Service) know(all []api.ClusterNode) {
 	}
 }
 
-// needed says that a removed node still holds a shard that this node leads: it must
-// hear of its removal, and may be needed for the majority that decides it.
+// needed says that a removed node still is a member of a shard, as far as this node
+// knows: it may lead it, and must then hand on what it leads; it must hear of its
+// removal, and may be needed for the majority that decides it.
 func (s *Service) needed(node uint64) bool {
 	for shard := range s.cfg.Engine.Shards() + 1 {
-		if !engine.Standing(s.cfg.Engine, shard).Here {
-			continue
-		}
 		p, err := s.cfg.Replicas.Progress(context.Background(), shard)
 		if err != nil || find(p.Members, node) != nil {
 			return true
@@ -167,9 +182,13 @@ func (s *Service) tend(ctx context.Context, shard uint16, list *engine.Members) 
 		err = s.cfg.Replicas.Transfer(ctx, shard, step.node)
 	}
 	if err != nil {
-		s.cfg.Logger.Info("a change of a shard's members is tried again", "shard", shard, "change", step.do.String(), "node", step.node, "error", err.Error())
+		if why := (failing{step, reasonOf(err)}); s.said[shard] != why {
+			s.said[shard] = why
+			s.cfg.Logger.Info("a change of a shard's members is tried again", "shard", shard, "change", step.do.String(), "node", step.node, "error", err.Error())
+		}
 		return
 	}
+	delete(s.said, shard)
 	s.cfg.Logger.Info("a shard's members were changed", "shard", shard, "change", step.do.String(), "node", step.node)
 }
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"time"
 
 	"github.com/keyload/keyload"
 	"github.com/keyload/keyload/api"
-	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/cluster"
 	"github.com/keyload/keyload/internal/commitlog"
 	"github.com/keyload/keyload/internal/engine"
@@ -22,8 +20,6 @@ const (
 	// journalDir and spoolDir are in the directory of a member, beside its state.
 	journalDir = "journal"
 	spoolDir   = "spool"
-	// askAgain is how long a node that joins lets go by between attempts.
-	askAgain = time.Second
 )
 
 // member is a node of a cluster: its state, its journal, and its way to the others.
@@ -89,7 +85,7 @@ func (m *member) open(ctx context.Context) (err error) {
 	}
 	m.db, err = keyload.OpenMember(m.store, keyload.Options{Durability: api.DurableQuorum, Logger: m.o.Log, Clock: m.o.Clock}, keyload.Member{
 		Log: m.openLog, Peers: m, Status: membership.Handler(func() *membership.Service { return m.service }),
-		ClockWatched: true,
+		MayGo: func(req any) error { return m.service.MayGo(req) }, ClockWatched: true,
 	})
 	return err
 }
@@ -123,46 +119,6 @@ func (m *member) begin(url string) {
 		First: m.settings.Bootstrap, Clock: m.o.Clock, Logger: m.o.Log,
 	})
 	m.mesh.Attach(m.log, m.answer)
-}
-
-// join asks the addresses of the settings for the identity of the store, until one of
-// them gives it or says that it never will.
-func (m *member) join(ctx context.Context) error {
-	if m.settings.Bootstrap {
-		return nil
-	}
-	advertise := m.settings.Advertise
-	if advertise == "" {
-		advertise = m.mesh.Addr()
-	}
-	for said := ""; ; {
-		var last error
-		for _, address := range m.settings.Join {
-			last = engine.Join(m.store, advertise, func(kind byte, body []byte) ([]byte, error) {
-				_, b, err := m.mesh.CallAt(ctx, address, kind, body)
-				return b, err
-			})
-			switch fault.CodeOf(last) {
-			case "":
-				if last == nil {
-					return nil
-				}
-			case fault.Conflict, fault.PermissionDenied, fault.FormatUnsupported:
-				return last
-			}
-		}
-		if text := last.Error(); text != said {
-			said = text
-			m.o.Log.Warn("this node is not in the cluster yet; it asks again", "error", text)
-		}
-		t := time.NewTimer(askAgain)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return fault.New(fault.Cancelled, "not_joined", "the node was stopped before it had joined the cluster")
-		}
-	}
 }
 
 // close ends what open and begin have begun.

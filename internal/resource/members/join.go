@@ -35,8 +35,14 @@ var Join = api.Define[JoinRequest, JoinResponse](api.Operation{
 	Summary: "Note that a node has the identity of the store, and where it is",
 })
 
-// join lets an invited node in, once: whoever asks again has lost what it was given,
-// with everything it had voted for.
+// JoinedBefore refuses a node that asks for the identity again.
+func JoinedBefore(node uint64) error {
+	return fault.New(fault.Conflict, "node_joined",
+		"node %d has joined before. If its disk was lost it is a new node now: replace it by one with a new number (keyload cluster replace)", node)
+}
+
+// join lets an invited node in, once: whoever asks again with another command has lost
+// what it was given, with everything it had voted for.
 func join(c *op.Ctx, req *JoinRequest) (*JoinResponse, error) {
 	n, ok, err := nodes.Get(c.Tx, nodeKey{c.Space.Shard, req.Node})
 	if err != nil {
@@ -58,8 +64,7 @@ func join(c *op.Ctx, req *JoinRequest) (*JoinResponse, error) {
 	case n.State == api.NodeRemoved:
 		return nil, fault.New(fault.PermissionDenied, "node_removed", "node %d was removed from the cluster; its number is not used again", req.Node)
 	case n.State == api.NodeJoined && !req.Known && !req.First:
-		return nil, fault.New(fault.Conflict, "node_joined",
-			"node %d has joined before. If its disk was lost it is a new node now: replace it by one with a new number (keyload cluster replace)", req.Node)
+		return nil, JoinedBefore(req.Node)
 	case n.State == api.NodeInvited && req.Known:
 		return nil, fault.New(fault.Conflict, "node_not_joined", "node %d was invited and has not fetched the identity of the store", req.Node)
 	}

@@ -75,6 +75,12 @@ func All(r kv.Reader, catalogShard uint16) ([]api.ClusterNode, error) {
 	return out, err
 }
 
+// Find reads a node; its State is empty where none has the number.
+func Find(r kv.Reader, catalogShard uint16, id uint64) (api.ClusterNode, error) {
+	n, _, err := nodes.Get(r, nodeKey{catalogShard, id})
+	return n, err
+}
+
 // Chosen is the node that should lead each shard for which one was chosen.
 func Chosen(r kv.Reader, catalogShard uint16) (map[uint16]uint64, error) {
 	out := map[uint16]uint64{}

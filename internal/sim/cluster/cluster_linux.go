@@ -30,6 +30,9 @@ type Options struct {
 	Nodes, Shards int
 	// Setup fills the store before it becomes a cluster.
 	Setup func(ctx context.Context, d api.Doer) error
+	// Bring, if set, makes the store with which the cluster begins, in a directory that
+	// is not there yet, instead of Setup, and answers an administrator's key.
+	Bring func(ctx context.Context, dir string) (key string, err error)
 }
 
 // Cluster is the nodes of one cluster, numbered from 0.
@@ -54,11 +57,12 @@ type node struct {
 
 // Start makes a store, lets a node begin a cluster with it, and adds the others.
 func Start(ctx context.Context, o Options) (c *Cluster, err error) {
-	c = &Cluster{o: o, net: newNetwork()}
+	made := &Cluster{o: o, net: newNetwork()}
+	c = made
 	c.ways = newWays(c.pids)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.Close())
+			err = errors.Join(err, made.Close())
 		}
 	}()
 	if c.authority, err = settings.MakeAuthority(filepath.Join(o.Dir, "ca"), "sim", time.Now()); err != nil {
@@ -70,13 +74,20 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 			return nil, err
 		}
 	}
-	if err := c.furnish(0); err != nil {
-		return nil, err
-	}
-	if err := c.makeStore(ctx); err != nil {
+	if err := begin(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := c.Run(0); err != nil {
+		return nil, err
+	}
+	err = wait(ctx, "the first node is in the list of members", func(ctx context.Context) error {
+		s, err := c.status(ctx, 0)
+		if err == nil && len(s.Nodes) == 0 {
+			err = errors.New("it is not")
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	for i := 1; i < o.Nodes; i++ {
@@ -86,6 +97,22 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 	}
 	return c, Settled(ctx, c)
 }
+
+// begin furnishes the first node, which brings the store.
+func begin(ctx context.Context, c *Cluster) (err error) {
+	if c.o.Bring == nil {
+		if err := c.furnish(0); err != nil {
+			return err
+		}
+		return c.makeStore(ctx)
+	}
+	if c.key, err = c.o.Bring(ctx, c.o.dirOf(1)); err != nil {
+		return err
+	}
+	return c.furnish(0)
+}
+
+func (o *Options) dirOf(id uint64) string { return filepath.Join(o.Dir, fmt.Sprintf("node-%d", id)) }
 
 // makeStore makes the store of the first node, with an administrator of a tenant of
 // its own, whom no judge of what others made finds.
@@ -112,7 +139,7 @@ func (c *Cluster) makeStore(ctx context.Context) (err error) {
 // furnish gives a place a new node: a number that none had, a directory and settings.
 func (c *Cluster) furnish(i int) error {
 	c.lastID++
-	n := &node{id: c.lastID, dir: filepath.Join(c.o.Dir, fmt.Sprintf("node-%d", c.lastID))}
+	n := &node{id: c.lastID, dir: c.o.dirOf(c.lastID)}
 	if err := os.MkdirAll(n.dir, 0o700); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,6 +21,10 @@ import (
 	"github.com/keyload/keyload/internal/sim/disk"
 )
 
+// fillsAtJoining is a file in the directory of a node whose disk is full from the
+// moment at which it asks to be let in.
+const fillsAtJoining = "fills"
+
 // serveNode is keyload serve on a machine whose clock and disk do what the lines of
 // its input say: see Cluster.Tell.
 func serveNode(dir, listen string) error {
@@ -27,7 +32,11 @@ func serveNode(dir, listen string) error {
 	defer stop()
 	var step, slow atomic.Int64 // milliseconds
 	full := disk.Full(vfs.Default)
+	fills := filepath.Join(dir, fillsAtJoining)
 	watched := disk.Watch(full, func(s disk.Sync) {
+		if asks, _ := filepath.Glob(filepath.Join(dir, "joining", "*")); s.After && s.File == "." && len(asks) > 0 && os.Remove(fills) == nil {
+			full.Fill()
+		}
 		if d := slow.Load(); d > 0 && !s.After {
 			//keyload:sleep a slow disk is what this is
 			time.Sleep(time.Duration(d) * time.Millisecond)

@@ -26,10 +26,18 @@ import (
 // three are three nodes with two data shards, a collection and a queue.
 func three(t *testing.T) *Cluster {
 	t.Helper()
+	c, err := Start(t.Context(), options(t, 3))
+	ok(t, err)
+	t.Cleanup(func() { ok(t, c.Close()) })
+	return c
+}
+
+// options are those of nodes with two data shards, a collection and a queue.
+func options(t *testing.T, nodes int) Options {
 	self, err := os.Executable()
 	ok(t, err)
-	c, err := Start(t.Context(), Options{
-		Dir: t.TempDir(), Program: self, Env: []string{childMode + "=node"}, Nodes: 3, Shards: 2,
+	return Options{
+		Dir: t.TempDir(), Program: self, Env: []string{childMode + "=node"}, Nodes: nodes, Shards: 2,
 		Setup: func(ctx context.Context, d api.Doer) error {
 			for _, r := range []api.ResourcesConfigureRequest{{Name: "notes", Kind: api.KindCollection}, {Name: "tasks", Kind: api.KindQueue}} {
 				if _, err := client.CallsOf(d).ConfigureResource(ctx, &r); err != nil {
@@ -38,10 +46,7 @@ func three(t *testing.T) *Cluster {
 			}
 			return nil
 		},
-	})
-	ok(t, err)
-	t.Cleanup(func() { ok(t, c.Close()) })
-	return c
+	}
 }
 
 // partition is one that a shard of two holds.
@@ -212,6 +217,7 @@ func TestANodeThatIsAloneRefusesUntilAnotherReturns(t *testing.T) {
 			_, err := known.ConfigureResource(t.Context(), &api.ResourcesConfigureRequest{Name: "more", Kind: api.KindTopic})
 			return err
 		},
+		"a backup": func() error { _, err := known.Backup(t.Context(), io.Discard); return err },
 		"a key that nobody has": func() error {
 			_, err := c.keep(t, lone, "kl_"+strings.Repeat("0", 16)+"_secret", 1).Get(t.Context(), p, "notes", "a")
 			return err
