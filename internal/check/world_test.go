@@ -224,7 +224,7 @@ func (w *world) catalog() {
 		}
 	}
 	for _, name := range []string{"ann", "bob"} {
-		_, err = w.CreateAPIKey(ctx, &api.APIKeysCreateRequest{PrincipalID: name})
+		_, err = w.CreateAPIKey(ctx, &api.APIKeysCreateRequest{PrincipalID: name, ExpiresAt: api.Time(w.now + 1e10)})
 		w.must(err)
 	}
 	key, err := w.CreateAPIKey(ctx, &api.APIKeysCreateRequest{PrincipalID: "ann"})

@@ -93,7 +93,7 @@ func TestABackupOfAFollowerHasEverythingThatWasAcknowledgedAndBeginsAnotherClust
 	c := three(t)
 	const leader, catalog, follower = 0, 1, 2
 	for shard, i := range []int{catalog, leader, leader} {
-		d := c.keep(t, leader, c.key)
+		d := c.keep(t, leader, c.key, 10)
 		_, err := api.Call(t.Context(), d, api.ClusterTransfer, &api.ClusterTransferRequest{Shard: int64(shard), NodeID: c.nodes[i].id})
 		ok(t, err)
 		ok(t, wait(t.Context(), "the chosen node leads", func(ctx context.Context) error {
@@ -103,7 +103,7 @@ func TestABackupOfAFollowerHasEverythingThatWasAcknowledgedAndBeginsAnotherClust
 			return nil
 		}))
 	}
-	_, err := c.keep(t, leader, c.key).Commit(t.Context(), partition(1), client.Enqueue("tasks", api.Message{MessageID: "m", Payload: api.Of("work")}))
+	_, err := c.keep(t, leader, c.key, 10).Commit(t.Context(), partition(1), client.Enqueue("tasks", api.Message{MessageID: "m", Payload: api.Of("work")}))
 	ok(t, err)
 
 	all := &acknowledged{notes: map[uint16][]string{}}
@@ -131,7 +131,7 @@ func TestABackupOfAFollowerHasEverythingThatWasAcknowledgedAndBeginsAnotherClust
 	for range 2 {
 		before = all.now()
 		archive.Reset()
-		_, err = c.keep(t, follower, c.key).Backup(t.Context(), &archive)
+		_, err = c.keep(t, follower, c.key, 10).Backup(t.Context(), &archive)
 		ok(t, err)
 	}
 	c.ways.healAll()
