@@ -71,7 +71,7 @@ func (c *Command) Measure(ctx context.Context, w io.Writer, terminal bool) (repo
 		server: func(ctx context.Context, store string) (*exec.Cmd, error) {
 			return again(ctx, ServeName, "--dir", store, "--durability", string(c.Durability))
 		},
-		program: os.Executable,
+		program:  os.Executable,
 		progress: newProgress(w, terminal),
 	}
 	defer s.progress.close()
