@@ -74,15 +74,26 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// Start begins.
+// Start begins. The first node of a new cluster is in the list when it returns, unless
+// that takes longer than patience: whoever adds a second one must find a cluster.
 func Start(cfg Config) *Service {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{cfg: cfg, cancel: cancel, said: map[uint16]failing{}}
-	s.wg.Go(func() { s.announce(ctx) })
+	heard := make(chan struct{})
+	s.wg.Go(func() {
+		defer close(heard)
+		s.announce(ctx)
+	})
 	s.wg.Go(func() { s.run(ctx) })
+	if list, err := engine.Nodes(cfg.Engine); cfg.First && err == nil && len(list.All) == 0 {
+		select {
+		case <-heard:
+		case <-time.After(patience):
+		}
+	}
 	return s
 }
 
