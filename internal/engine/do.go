@@ -91,7 +91,7 @@ func (c *call) once(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	if c.node != 0 {
-		return forward(ctx, c)
+		return waitingThere(ctx, c)
 	}
 	if c.h.Run != nil {
 		return c.waiting(ctx, c.query)

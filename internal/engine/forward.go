@@ -8,7 +8,6 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/commitlog"
 	"github.com/keyload/keyload/internal/limits"
-	"github.com/keyload/keyload/internal/wire"
 )
 
 // lookAgain is how often a call looks whether a shard has a leader again: an election
@@ -92,27 +91,4 @@ func notLeader(shard uint16) error {
 func untouched(err error) bool {
 	f := fault.From(err)
 	return f != nil && f.Code == fault.OwnershipLost && (f.Reason == reasonNotLeader || f.Reason == reasonUnreachable)
-}
-
-// forward hands the call to the node that leads its shard, which hands it on no more.
-func forward(ctx context.Context, c *call) (any, error) {
-	request, err := wire.EncodeLog(c.req)
-	if err != nil {
-		return nil, fault.New(fault.Validation, "not_encodable", "the request cannot be encoded: %v", err)
-	}
-	body, err := wire.EncodeLog(forwarded{
-		Op: c.h.Op.Number, Tenant: c.who.tenant, Principal: c.who.principal, Key: c.who.key, Request: request,
-	})
-	if err != nil {
-		return nil, err
-	}
-	b, err := c.cluster.peers.Call(ctx, c.node, callDo, body)
-	if c.h.Op.Kind == api.Query && fault.CodeOf(err) == fault.UnknownWriteOutcome {
-		return nil, fault.New(fault.OwnershipLost, "leader_lost", "the node that leads shard %d went away; ask again", c.shard)
-	}
-	if err != nil {
-		return nil, err
-	}
-	resp := c.h.NewResponse()
-	return resp, wire.DecodeLog(b, resp)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/commitlog"
+	"github.com/keyload/keyload/internal/op"
 	"github.com/keyload/keyload/internal/wire"
 )
 
@@ -21,11 +22,12 @@ type Peers interface {
 
 // The kinds of calls between engines. Append only.
 const (
-	callDo       byte = 1 // an operation on behalf of a caller
+	callDo       byte = 1 // one attempt of an operation on behalf of a caller
 	callInternal byte = 2 // a command of the store's own
 	callIdentity byte = 3 // the identity of the store, for a node that joins
 	// CallStatus is of package membership.
 	CallStatus byte = 4
+	callWait   byte = 5 // to wait until an attempt that found nothing may find something
 )
 
 // forwarded is a call on its way to the node that leads its shard. The caller was
@@ -39,6 +41,12 @@ type forwarded struct {
 	// Shard and ID are of a command of the store's own.
 	Shard uint16 `cbor:"6,keyasint,omitempty"`
 	ID    string `cbor:"7,keyasint,omitempty"`
+	// Left is how many milliseconds a call wants to wait, Due the instant at which it
+	// tries again in any case (0 is none), Look that it first looks whether there is
+	// something.
+	Left int64 `cbor:"8,keyasint,omitempty"`
+	Due  int64 `cbor:"9,keyasint,omitempty"`
+	Look bool  `cbor:"10,keyasint,omitempty"`
 }
 
 // Answer carries out what another node asked for. Errors are *fault.Error. from was
@@ -52,7 +60,7 @@ func Answer(ctx context.Context, e *Engine, from uint64, kind byte, body []byte)
 		return nil, fault.New(fault.Validation, "peer_call", "the call of another node cannot be read; it runs another version perhaps: %v", err)
 	}
 	h, ok := e.registry.Numbered(f.Op)
-	if !ok || kind != callDo && kind != callInternal || (kind == callInternal) != (f.Op >= internalNumbers) {
+	if !ok || !suits(kind, h) {
 		return nil, fault.New(fault.UnsupportedCapability, "peer_call", "this node does not know operation %d in a call of kind %d; it runs another version perhaps", f.Op, kind)
 	}
 	req := h.NewRequest()
@@ -63,17 +71,7 @@ func Answer(ctx context.Context, e *Engine, from uint64, kind byte, body []byte)
 		return nil, e.public(err, "")
 	}
 	defer e.calls.Done()
-	var resp any
-	var err error
-	if kind == callInternal {
-		if st := e.log.Status(f.Shard); f.Shard > e.identity.Shards || !st.Here {
-			return nil, notLeader(f.Shard)
-		}
-		resp, err = spread{e}.propose(ctx, f.Shard, h.Op, f.ID, req, f.Request)
-	} else {
-		c := &call{Engine: e, h: h, asked: req, given: true, who: &Caller{f.Tenant, f.Principal, f.Key}}
-		resp, err = c.do(ctx)
-	}
+	resp, err := carryOut(ctx, e, kind, h, &f, req)
 	if err != nil {
 		return nil, e.public(err, "")
 	}
@@ -82,6 +80,34 @@ func Answer(ctx context.Context, e *Engine, from uint64, kind byte, body []byte)
 		return nil, e.public(err, "")
 	}
 	return b, nil
+}
+
+// suits says that an operation may come in a call of a kind.
+func suits(kind byte, h *op.Handler) bool {
+	switch kind {
+	case callDo:
+		return h.Op.Number < internalNumbers
+	case callInternal:
+		return h.Op.Number >= internalNumbers
+	case callWait:
+		return h.WaitMillis != nil
+	}
+	return false
+}
+
+func carryOut(ctx context.Context, e *Engine, kind byte, h *op.Handler, f *forwarded, req any) (any, error) {
+	c := &call{Engine: e, h: h, asked: req, given: true, who: &Caller{f.Tenant, f.Principal, f.Key}}
+	switch kind {
+	case callWait:
+		c.req = req
+		return park(ctx, c, f)
+	case callDo:
+		return c.do(ctx)
+	}
+	if st := e.log.Status(f.Shard); f.Shard > e.identity.Shards || !st.Here {
+		return nil, notLeader(f.Shard)
+	}
+	return spread{e}.propose(ctx, f.Shard, h.Op, f.ID, req, f.Request)
 }
 
 // Members is the list of members.

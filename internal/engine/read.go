@@ -80,7 +80,7 @@ const recheck = time.Second
 // the log: it holds no place in it and writes nothing.
 func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, error)) (any, error) {
 	attempt = c.roomy(attempt)
-	if c.h.WaitMillis == nil || c.h.WaitMillis(c.req) == 0 {
+	if c.given || c.h.WaitMillis == nil || c.h.WaitMillis(c.req) == 0 { // the node that gave it waits for it
 		return attempt(ctx)
 	}
 	if !c.parked.take(c.who.tenant) {
@@ -111,7 +111,7 @@ func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, 
 			owed = false
 			return resp, nil
 		}
-		until := c.until(resp)
+		until := c.until(c.h.WaitUntil(resp))
 		owed = owed && until <= 0 // else it looked and there was nothing
 		pause := time.Until(deadline)
 		if pause <= 0 {
@@ -134,15 +134,18 @@ func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, 
 func (c *call) unparked(ctx context.Context, attempt func(context.Context) (any, error)) (any, error) {
 	resp, err := attempt(ctx)
 	if err == nil && c.h.WaitAgain(resp) {
-		return nil, Busy("admission_parked", "as many calls wait for something to deliver as the node takes, or half of that from one tenant; %d do", c.parked.taken())
+		return nil, fullyParked(c.Engine)
 	}
 	return resp, err
 }
 
-// until is how long it takes until trying again makes sense though nothing wakes
-// the call; 0 or less is at once.
-func (c *call) until(resp any) time.Duration {
-	at := c.h.WaitUntil(resp)
+func fullyParked(e *Engine) error {
+	return Busy("admission_parked", "as many calls wait for something to deliver as the node takes, or half of that from one tenant; %d do", e.parked.taken())
+}
+
+// until is how long it takes until an instant at which trying again makes sense though
+// nothing wakes the call, 0 where none is known; 0 or less is at once.
+func (c *call) until(at int64) time.Duration {
 	if at == 0 {
 		return recheck
 	}

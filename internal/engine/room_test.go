@@ -18,20 +18,20 @@ type ledger struct {
 	held, taken int
 }
 
-func (l *ledger) Take(context.Context) error {
+func (l *ledger) Take(context.Context, int64) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.full {
-		return Busy("answers", "no room")
+		return 0, Busy("answers", "no room")
 	}
 	l.held, l.taken = l.held+1, l.taken+1
-	return nil
+	return 1, nil
 }
 
-func (l *ledger) Give() {
+func (l *ledger) Give(taken int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held--
+	l.held -= taken
 }
 
 func (l *ledger) is(t *testing.T, what string, held int) {

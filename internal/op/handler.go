@@ -127,6 +127,10 @@ type Handler struct {
 	Join      func(req any, outcomes []PartOutcome) any
 	Urgent    bool
 
+	// AnswerBytes is how many bytes the request wants of the answer at most, 0 where it
+	// does not say.
+	AnswerBytes func(any) int64
+
 	WaitMillis  func(any) int64
 	WaitKeys    func(*View, any) (keys []string, class string, err error)
 	WaitAgain   func(any) bool
@@ -160,7 +164,7 @@ func Handle[Req, Resp any](o api.Op[Req, Resp], c Command[Req, Resp]) Handler {
 		panic("op: the response of " + o.Name + " has no Receipt")
 	}
 	h := Handler{
-		Op: o.Operation, Urgent: c.Urgent, receipt: f.Index,
+		Op: o.Operation, Urgent: c.Urgent, receipt: f.Index, AnswerBytes: answerBytes(o.Operation),
 		Apply: func(x *Ctx, req any) (any, error) { return erase(c.Apply(x, req.(*Req))) },
 	}
 	if c.Prepare != nil {
@@ -191,7 +195,7 @@ func Ask[Req, Resp any](o api.Op[Req, Resp], q Query[Req, Resp]) Handler {
 		panic("op: " + o.Name + " is not a query with behaviour")
 	}
 	h := Handler{
-		Op:  o.Operation,
+		Op: o.Operation, AnswerBytes: answerBytes(o.Operation),
 		Run: func(v *View, req any) (any, error) { return erase(q.Run(v, req.(*Req))) },
 	}
 	setWait(&h, q.Wait)
@@ -208,6 +212,15 @@ func Compose[Req, Resp any](o api.Op[Req, Resp], c Composite[Req, Resp]) Handler
 		Parts: func(req any) []Part { return c.Parts(req.(*Req)) },
 		Join:  func(req any, outcomes []PartOutcome) any { return c.Join(req.(*Req), outcomes) },
 	}
+}
+
+// answerBytes reads the field MaxBytes of requests that have one.
+func answerBytes(o *api.Operation) func(any) int64 {
+	f, ok := o.Request.FieldByName("MaxBytes")
+	if !ok {
+		return func(any) int64 { return 0 }
+	}
+	return func(req any) int64 { return reflect.ValueOf(req).Elem().FieldByIndex(f.Index).Int() }
 }
 
 // erase keeps a nil pointer nil inside the interface.

@@ -3,6 +3,7 @@ package httpgw_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -195,6 +196,15 @@ func TestCallersThatReadNothingKeepOutOnlyLargeAnswersOfTheirTenant(t *testing.T
 	if a := b.post("/v1/events/read", `{"source":{"partition":{"tenant":"other"},"resource":"news","kind":"topic"}}`, "Authorization", "Bearer "+other); a.status == 429 {
 		t.Errorf("another tenant: %d %s", a.status, a.body)
 	}
+	across := func() api.LaneOutcome {
+		a := b.post("/v1/queues/receive-across-lanes", `{"requestId":"`+api.NewCommandID()+`","requests":[{"requestId":"`+api.NewCommandID()+`","lane":{"queue":"jobs"}}]}`)
+		var got api.QueuesReceiveAcrossLanesResponse
+		check(t, json.Unmarshal(a.body, &got))
+		return got.Outcomes[0]
+	}
+	if o := across(); o.Status != api.PartRejected || o.Error.Reason != "answers" {
+		t.Errorf("a part of a composite without room: %+v", o)
+	}
 	for i, s := range all {
 		close(s.read)
 		<-done[i]
@@ -204,6 +214,9 @@ func TestCallersThatReadNothingKeepOutOnlyLargeAnswersOfTheirTenant(t *testing.T
 	}
 	if a := b.post("/v1/events/read", readNews); a.status != 200 {
 		t.Errorf("with room again: %d %s", a.status, a.body)
+	}
+	if o := across(); o.Status != api.PartCommitted || len(o.Result.Deliveries) != 1 {
+		t.Errorf("a part of a composite with room again: %+v", o)
 	}
 	if n := b.answerBytes(); n != "0" {
 		t.Errorf("%s bytes are held still", n)

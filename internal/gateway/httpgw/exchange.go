@@ -27,7 +27,7 @@ const (
 func (g *Gateway) operation(w http.ResponseWriter, r *http.Request, rt *route) {
 	began := time.Now()
 	held := &room{g: g}
-	defer held.Give()
+	defer held.empty()
 	resp, f := g.exchange(w, r, rt, held)
 	mediaType := answerType(r)
 	var body []byte
@@ -91,7 +91,7 @@ func (g *Gateway) exchange(w http.ResponseWriter, r *http.Request, rt *route, an
 			g.log.Warn("a long operation keeps its deadline", "operation", rt.op.Name, "error", err)
 		}
 	}
-	answer.of(caller.Tenant(), rt, req)
+	answer.of(caller.Tenant(), rt.op)
 	return g.do(r.Context(), caller, rt, req, answer)
 }
 

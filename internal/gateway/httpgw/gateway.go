@@ -67,7 +67,6 @@ type Gateway struct {
 // route is one operation as it is served.
 type route struct {
 	op    *api.Operation
-	sized int                 // place of the field MaxBytes in the request; -1 is none
 	stats map[string]*opStats // by surface
 }
 
@@ -109,10 +108,7 @@ func New(o Options) (*Gateway, error) {
 	g.answers.max, g.answers.share = o.AnswersBytes, o.AnswersBytes/2
 	g.bodies.max, g.bodies.decoding = o.BodiesBytes, make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	for _, op := range api.Operations() {
-		rt := &route{op: op, sized: -1, stats: g.metrics.of(op)}
-		if f, ok := op.Request.FieldByName("MaxBytes"); ok {
-			rt.sized = f.Index[0]
-		}
+		rt := &route{op: op, stats: g.metrics.of(op)}
 		g.routes[op.Path()], g.byNumber[op.Number] = rt, rt
 	}
 	return g, g.addPages(o)

@@ -2,7 +2,6 @@ package httpgw
 
 import (
 	"context"
-	"reflect"
 	"time"
 
 	"github.com/keyload/keyload/api"
@@ -25,51 +24,64 @@ type room struct {
 	g      *Gateway
 	own    *answers // of the session; nil without one
 	tenant string
-	want   int  // what an attempt takes
-	sized  bool // the request says how many bytes it wants, at most
 	query  bool
 	wait   bool // for the server's room too, as long as it takes
+	sized  bool // an attempt said how many bytes it wants, at most
 	held   int
 }
 
-// of says whose answer, to which request, will be held.
-func (r *room) of(tenant string, rt *route, req any) {
-	r.tenant, r.sized, r.query, r.want = tenant, rt.sized >= 0, rt.op.Kind == api.Query, 0
-	switch {
-	case r.sized:
-		asked := reflect.ValueOf(req).Elem().Field(rt.sized).Int()
-		// One record is answered though it has more bytes than were asked for.
-		r.want = int(min(max(asked, limits.PayloadBytes), limits.PageBytes))
-	case r.query:
-		r.want = leastAnswer
-	}
+// of says whose answer, to which operation, will be held.
+func (r *room) of(tenant string, o *api.Operation) {
+	r.tenant, r.query, r.sized = tenant, o.Kind == api.Query, false
 }
 
-// Take makes room before an attempt of the call.
-func (r *room) Take(ctx context.Context) error {
-	if r.want == 0 {
-		return nil
+// Take implements engine.Room.
+func (r *room) Take(ctx context.Context, asked int64) (int, error) {
+	if asked == 0 {
+		return r.takeLeast(ctx)
 	}
-	if r.own != nil && r.own.take(ctx, "", r.want) != nil {
-		return errGone()
+	r.sized = true
+	// One record is answered though it has more bytes than were asked for.
+	want := int(min(max(asked, limits.PayloadBytes), limits.PageBytes))
+	// Who holds some and waits for more must not wait for others that do.
+	if r.own != nil && takeWithin(ctx, r.held == 0, r.own, "", want) != nil {
+		return 0, refused(ctx)
 	}
-	if !r.sized {
-		r.g.answers.give(r.tenant, -r.want)
-		r.held = r.want
-		return nil
-	}
-	waits, cancel := ctx, context.CancelFunc(func() {})
-	if !r.wait {
-		waits, cancel = context.WithTimeout(ctx, limits.AnswersWaitMillis*time.Millisecond)
-	}
-	defer cancel()
-	if r.g.answers.take(waits, r.tenant, r.want) == nil {
-		r.held = r.want
-		return nil
+	if takeWithin(ctx, r.wait, &r.g.answers, r.tenant, want) == nil {
+		r.held += want
+		return want, nil
 	}
 	if r.own != nil {
-		r.own.give("", r.want)
+		r.own.give("", want)
 	}
+	return 0, refused(ctx)
+}
+
+// takeWithin waits for room as long as ctx lasts, or else only a little.
+func takeWithin(ctx context.Context, patient bool, a *answers, tenant string, want int) error {
+	if !patient {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limits.AnswersWaitMillis*time.Millisecond)
+		defer cancel()
+	}
+	return a.take(ctx, tenant, want)
+}
+
+// takeLeast is Take for a request that does not say how many bytes it wants.
+func (r *room) takeLeast(ctx context.Context) (int, error) {
+	if !r.query {
+		return 0, nil
+	}
+	if r.own != nil && r.own.take(ctx, "", leastAnswer) != nil {
+		return 0, errGone()
+	}
+	r.g.answers.give(r.tenant, -leastAnswer)
+	r.held += leastAnswer
+	return leastAnswer, nil
+}
+
+// refused is why there was no room.
+func refused(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errGone()
 	}
@@ -84,16 +96,20 @@ func busyAnswers(happened string) *fault.Error {
 	return engine.Busy("answers", "the server holds as many bytes of answers that were not read yet as it may, or half of that for one tenant%s", happened)
 }
 
-// Give gives back what is held.
-func (r *room) Give() {
-	if r.own != nil && r.held > 0 {
-		r.own.give("", r.held)
+// Give implements engine.Room.
+func (r *room) Give(taken int) {
+	if taken == 0 {
+		return
 	}
-	if r.held > 0 {
-		r.g.answers.give(r.tenant, r.held)
+	if r.own != nil {
+		r.own.give("", taken)
 	}
-	r.held = 0
+	r.g.answers.give(r.tenant, taken)
+	r.held -= taken
 }
+
+// empty gives back all that is held.
+func (r *room) empty() { r.Give(r.held) }
 
 // settle holds an answer for what it is. A query whose answer found no room is
 // refused: it changed nothing. What a command answers is small, or had room.

@@ -59,10 +59,10 @@ func (s *session) serve(c *call, rt *route, caller Caller, body *frame.Buffer) {
 	held, handed := &room{g: s.g, own: &s.answers}, false
 	defer func() {
 		if !handed {
-			held.Give()
+			held.empty()
 		}
 	}()
-	held.of(caller.Tenant(), rt, req)
+	held.of(caller.Tenant(), rt.op)
 	var resp any
 	if f == nil {
 		resp, f = s.g.do(c.ctx, caller, rt, req, held)
@@ -79,11 +79,11 @@ func (s *session) serve(c *call, rt *route, caller Caller, body *frame.Buffer) {
 	rt.stats[surfaceSession].observe(time.Since(began), f)
 	var err error
 	if f != nil {
-		held.Give()
+		held.empty()
 		err = s.fault(c.id, f)
 	} else {
 		handed = true
-		err = s.out.SendThen(frame.Result, c.id, nil, answer, held.Give)
+		err = s.out.SendThen(frame.Result, c.id, nil, answer, held.empty)
 	}
 	if err != nil { // the client is gone: what else waits shall not claim anything
 		s.cancel()

@@ -59,7 +59,7 @@ type tail struct {
 }
 
 func (t *tail) run(ctx context.Context, r *http.Request) {
-	defer t.held.Give()
+	defer t.held.empty()
 	_ = t.control.SetReadDeadline(time.Time{}) // the answer has no end
 	for ctx.Err() == nil {
 		resp, f := t.read(ctx)
@@ -74,7 +74,7 @@ func (t *tail) run(ctx context.Context, r *http.Request) {
 			return
 		}
 		err := t.write(resp)
-		t.held.Give()
+		t.held.empty()
 		if err != nil {
 			return
 		}
@@ -94,7 +94,7 @@ func (t *tail) read(ctx context.Context) (*api.EventsReadResponse, *fault.Error)
 	api.ApplyDefaults(&req)
 	op := api.EventsRead.Operation
 	rt := t.g.byNumber[op.Number]
-	t.held.of(caller.Tenant(), rt, &req)
+	t.held.of(caller.Tenant(), rt.op)
 	resp, f := t.g.do(ctx, caller, rt, &req, &t.held)
 	if f != nil {
 		return nil, f
