@@ -209,6 +209,21 @@ func TestAReadShowsEverythingThatWasAcknowledgedBeforeIt(t *testing.T) {
 	}
 }
 
+// An answer that takes longer than it is waited for before it is asked for again is an
+// answer still.
+func TestReadersFarAwayGetAnAnswer(t *testing.T) {
+	c := newCluster(t, 3)
+	c.net.lengthen(roundTicks * tick * 6 / 10)
+	defer c.net.heal()
+	for _, n := range c.nodes {
+		for range 3 {
+			if _, err := n.documents(); err != nil {
+				t.Errorf("node %d: %v", n.id, err)
+			}
+		}
+	}
+}
+
 // Whoever reads sees at least what was acknowledged before, on any node, while
 // leaders come and go.
 func TestReadersNeverGoBack(t *testing.T) {

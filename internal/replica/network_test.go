@@ -15,15 +15,16 @@ import (
 // network joins the nodes of a test. Messages are handed over at once, unless it is
 // told to be worse.
 type network struct {
-	mu    sync.Mutex
-	rng   *rand.Rand
-	nodes map[uint64]*Log // that are reachable
-	cut   map[[2]uint64]bool
-	loses int           // of a hundred messages
-	delay time.Duration // up to which a message is held up, so that others overtake it
-	twice int           // of a hundred messages
-	sent  map[uint64]int
-	wait  sync.WaitGroup
+	mu     sync.Mutex
+	rng    *rand.Rand
+	nodes  map[uint64]*Log // that are reachable
+	cut    map[[2]uint64]bool
+	loses  int // of a hundred messages
+	length time.Duration // that every message takes
+	delay  time.Duration // up to which one is held up beyond that, so that others overtake it
+	twice  int           // of a hundred messages
+	sent   map[uint64]int
+	wait   sync.WaitGroup
 }
 
 func newNetwork(seed uint64) *network {
@@ -50,9 +51,9 @@ func (p port) Send(to uint64, shard uint16, message []byte) {
 	}
 	var delays []time.Duration
 	for range copies {
-		d := time.Duration(0)
+		d := p.n.length
 		if p.n.delay > 0 {
-			d = time.Duration(p.n.rng.Int64N(int64(p.n.delay)))
+			d += time.Duration(p.n.rng.Int64N(int64(p.n.delay)))
 		}
 		delays = append(delays, d)
 	}
@@ -133,7 +134,14 @@ func (n *network) heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.cut)
-	n.loses, n.delay, n.twice = 0, 0, 0
+	n.loses, n.delay, n.twice, n.length = 0, 0, 0, 0
+}
+
+// lengthen makes every way take so long at least.
+func (n *network) lengthen(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.length = d
 }
 
 func (n *network) worsen(loses, twice int, delay time.Duration) {

@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// roundTicks is after how long an unanswered round is asked again: a request is
-	// lost with a message, or with a leader. readTicks is when its readers are told.
+	// roundTicks is after how long the readers of an unanswered round ask in another one
+	// too: a request is lost with a message, or with a leader, or the way is long.
+	// readTicks is when readers are told, and rounds forgotten.
 	roundTicks = electionTicks / 2
 	readTicks  = 3 * electionTicks
-	// roundsInFlight bounds the rounds of a shard that wait for an answer; more readers
-	// join the next one.
+	// roundsInFlight bounds the rounds of a shard that wait for an answer and were not
+	// asked again; more readers join the next one.
 	roundsInFlight = 16
 )
 
@@ -29,7 +30,16 @@ type reads struct {
 
 type reader struct {
 	since  uint64 // the tick at which the loop saw it first; the loop's
+	told   bool   // the loop's
 	result chan readResult
+}
+
+// tell tells a reader what the first of its rounds has come to.
+func (w *reader) tell(r readResult) {
+	if !w.told {
+		w.told = true
+		w.result <- r
+	}
 }
 
 type readResult struct {
@@ -79,12 +89,14 @@ func (r *reads) putBack(ws []*reader) {
 type rounds struct {
 	g    *group
 	open map[uint64]*round
+	late int // of those, which were asked again
 }
 
 // round is one question to the leader, for all who waited when it was asked.
 type round struct {
 	readers []*reader
 	asked   uint64 // tick
+	late    bool   // its readers ask in another one too
 }
 
 // start asks for those who wait. Each round has a number of its own, so that no
@@ -95,7 +107,7 @@ func (rs *rounds) start() {
 		rs.fail(stopped(g.s.number, g.dead))
 		return
 	}
-	if g.idle() || len(rs.open) >= roundsInFlight || g.leads() && !g.here() {
+	if g.idle() || len(rs.open)-rs.late >= roundsInFlight || g.leads() && !g.here() {
 		return // they wait
 	}
 	readers := g.s.reads.take()
@@ -108,7 +120,7 @@ func (rs *rounds) start() {
 		}
 	}
 	id := g.l.h.nextID()
-	rs.open[binary.BigEndian.Uint64(id[8:])] = &round{readers, g.l.ticks}
+	rs.open[binary.BigEndian.Uint64(id[8:])] = &round{readers: readers, asked: g.l.ticks}
 	g.node.ReadIndex(id[:])
 }
 
@@ -119,10 +131,17 @@ func (rs *rounds) confirm(r raft.ReadState) {
 	}
 	id := binary.BigEndian.Uint64(r.RequestCtx[8:])
 	if found := rs.open[id]; found != nil {
-		delete(rs.open, id)
+		rs.forget(id, found)
 		for _, w := range found.readers {
-			w.result <- readResult{index: r.Index}
+			w.tell(readResult{index: r.Index})
 		}
+	}
+}
+
+func (rs *rounds) forget(id uint64, r *round) {
+	delete(rs.open, id)
+	if r.late {
+		rs.late--
 	}
 }
 
@@ -132,19 +151,26 @@ func (rs *rounds) age() {
 	g := rs.g
 	var again []*reader
 	for id, r := range rs.open {
-		if g.l.ticks-r.asked >= roundTicks {
-			delete(rs.open, id)
+		switch age := g.l.ticks - r.asked; {
+		case age >= readTicks:
+			rs.forget(id, r)
+		case age >= roundTicks && !r.late:
+			r.late = true
+			rs.late++
 			again = append(again, r.readers...)
 		}
 	}
 	var left []*reader
 	for _, w := range append(again, g.s.reads.take()...) {
+		if w.told {
+			continue
+		}
 		if w.since == 0 {
 			w.since = g.l.ticks + 1
 		}
 		if g.l.ticks-(w.since-1) >= readTicks {
-			w.result <- readResult{err: fault.New(fault.OwnershipLost, "unconfirmed",
-				"no leader of shard %d confirmed in time that the state is recent. Nothing happened; ask again, or another node", g.s.number)}
+			w.tell(readResult{err: fault.New(fault.OwnershipLost, "unconfirmed",
+				"no leader of shard %d confirmed in time that the state is recent. Nothing happened; ask again, or another node", g.s.number)})
 			continue
 		}
 		left = append(left, w)
@@ -156,12 +182,12 @@ func (rs *rounds) age() {
 
 func (rs *rounds) fail(err error) {
 	for id, r := range rs.open {
-		delete(rs.open, id)
+		rs.forget(id, r)
 		for _, w := range r.readers {
-			w.result <- readResult{err: err}
+			w.tell(readResult{err: err})
 		}
 	}
 	for _, w := range rs.g.s.reads.take() {
-		w.result <- readResult{err: err}
+		w.tell(readResult{err: err})
 	}
 }

@@ -60,7 +60,7 @@ func (h *host) openShard(j *journal.Journal, number uint16) error {
 	s.apply = newApplier(s, m, at)
 	g := &group{l: h.loop, s: s, log: j.Shard(number), applied: position{at.Index, at.Term}}
 	g.roster = roster{g, confOf(&at), at.Index, map[uint64]uint64{}}
-	g.changes, g.moves, g.rounds = memberChanges{g, map[flightID]*change{}}, moves{g: g}, rounds{g, map[uint64]*round{}}
+	g.changes, g.moves, g.rounds = memberChanges{g, map[flightID]*change{}}, moves{g: g}, rounds{g: g, open: map[uint64]*round{}}
 	g.sender, g.installer = sender{g, map[uint64]*hold{}}, installer{g: g}
 	s.group = g
 	if err := s.group.start(); err != nil {
