@@ -19,7 +19,7 @@ type network struct {
 	rng    *rand.Rand
 	nodes  map[uint64]*Log // that are reachable
 	cut    map[[2]uint64]bool
-	loses  int // of a hundred messages
+	loses  int           // of a hundred messages
 	length time.Duration // that every message takes
 	delay  time.Duration // up to which one is held up beyond that, so that others overtake it
 	twice  int           // of a hundred messages
