@@ -1,4 +1,4 @@
-package openapi
+package apischema
 
 import (
 	"bytes"
@@ -74,8 +74,8 @@ func (p Properties) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// get finds a property by its name.
-func (p Properties) get(name string) *Schema {
+// Get finds a property by its name; nil when there is none.
+func (p Properties) Get(name string) *Schema {
 	for _, f := range p {
 		if f.Name == name {
 			return f.Schema
@@ -84,19 +84,34 @@ func (p Properties) get(name string) *Schema {
 	return nil
 }
 
-const refPrefix = "#/components/schemas/"
-
-// schemas collects the named types.
-type schemas struct {
-	named  map[string]*Schema
-	closed bool // objects refuse fields they do not know
+// A Set collects the schemas of named types, which refer to each other.
+type Set struct {
+	// Named are those that were met so far, by their Go names.
+	Named map[string]*Schema
+	// Closed objects refuse fields they do not know. It is looked at when a type is met
+	// first.
+	Closed bool
+	prefix string
 }
 
-// of is the schema of a type: a reference for structs.
-func (s *schemas) of(t reflect.Type) *Schema {
+// NewSet makes an empty set. Names are referred to with the prefix before them, for
+// example "#/$defs/".
+func NewSet(prefix string) *Set { return &Set{Named: map[string]*Schema{}, prefix: prefix} }
+
+// Ref is a reference to a named type.
+func (s *Set) Ref(name string) *Schema { return &Schema{Ref: s.prefix + name} }
+
+// Name is the name to which a schema refers, "" when it is none.
+func (s *Set) Name(of *Schema) string { return strings.TrimPrefix(of.Ref, s.prefix) }
+
+// Struct is the schema of a struct type, by its name.
+func (s *Set) Struct(t reflect.Type) *Schema { return s.Named[s.Name(s.Of(t))] }
+
+// Of is the schema of a type: a reference for structs.
+func (s *Set) Of(t reflect.Type) *Schema {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		return s.of(t.Elem())
+		return s.Of(t.Elem())
 	case t == reflect.TypeFor[api.Time]():
 		return &Schema{Type: "string", Format: "date-time"}
 	case t == reflect.TypeFor[api.JSON]():
@@ -108,9 +123,9 @@ func (s *schemas) of(t reflect.Type) *Schema {
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return &Schema{Type: "string", ContentEncoding: "base64"}
 	case t.Kind() == reflect.Slice:
-		return &Schema{Type: "array", Items: s.of(t.Elem())}
+		return &Schema{Type: "array", Items: s.Of(t.Elem())}
 	case t.Kind() == reflect.Map:
-		return &Schema{Type: "object", AdditionalProperties: s.of(t.Elem())}
+		return &Schema{Type: "object", AdditionalProperties: s.Of(t.Elem())}
 	case t.Kind() == reflect.Bool:
 		return &Schema{Type: "boolean"}
 	case t.Kind() == reflect.String:
@@ -121,20 +136,20 @@ func (s *schemas) of(t reflect.Type) *Schema {
 	}
 }
 
-func (s *schemas) reference(t reflect.Type) *Schema {
-	ref := &Schema{Ref: refPrefix + t.Name()}
-	if s.named[t.Name()] == nil {
+func (s *Set) reference(t reflect.Type) *Schema {
+	ref := &Schema{Ref: s.prefix + t.Name()}
+	if s.Named[t.Name()] == nil {
 		o := &Schema{}
-		s.named[t.Name()] = o // before its fields, which may refer to it
+		s.Named[t.Name()] = o // before its fields, which may refer to it
 		s.object(o, t)
 	}
 	return ref
 }
 
 // object fills in the fields of a struct.
-func (s *schemas) object(o *Schema, t reflect.Type) {
+func (s *Set) object(o *Schema, t reflect.Type) {
 	o.Type = "object"
-	if s.closed {
+	if s.Closed {
 		o.AdditionalProperties = false
 	}
 	for i := range t.NumField() {
@@ -143,7 +158,7 @@ func (s *schemas) object(o *Schema, t reflect.Type) {
 		if name == "-" || !f.IsExported() {
 			continue
 		}
-		p := s.of(f.Type)
+		p := s.Of(f.Type)
 		constrain(p, f.Tag)
 		key, _, _ := strings.Cut(f.Tag.Get("cbor"), ",")
 		p.CBORKey, _ = strconv.ParseInt(key, 10, 64)
@@ -156,11 +171,11 @@ func (s *schemas) object(o *Schema, t reflect.Type) {
 
 // mutation is one variant per kind, each with the fields of its body beside the
 // kind.
-func (s *schemas) mutation() *Schema {
+func (s *Set) mutation() *Schema {
 	const name = "Mutation"
-	if s.named[name] == nil {
+	if s.Named[name] == nil {
 		m := &Schema{}
-		s.named[name] = m
+		s.Named[name] = m
 		mapping := map[string]string{}
 		for i, k := range api.MutationKinds() {
 			variant := &Schema{}
@@ -170,14 +185,14 @@ func (s *schemas) mutation() *Schema {
 			variant.Required = append([]string{"kind"}, variant.Required...)
 			key, _, _ := strings.Cut(reflect.TypeFor[api.Mutation]().Field(i).Tag.Get("cbor"), ",")
 			variant.CBORKind, _ = strconv.ParseInt(key, 10, 64)
-			s.named[name+"."+k.Name] = variant
-			mapping[k.Name] = refPrefix + name + "." + k.Name
+			s.Named[name+"."+k.Name] = variant
+			mapping[k.Name] = s.prefix + name + "." + k.Name
 			m.OneOf = append(m.OneOf, &Schema{Ref: mapping[k.Name]})
 		}
 		m.Description = "One change of a batch. In CBOR it is a map from the number of its kind to its fields."
 		m.Discriminator = map[string]any{"propertyName": "kind", "mapping": mapping}
 	}
-	return &Schema{Ref: refPrefix + name}
+	return &Schema{Ref: s.prefix + name}
 }
 
 // constrain adds what the tags of a field say.
