@@ -16,6 +16,7 @@ import (
 // of bytes is never smaller, so what a schema refuses the store refuses too.
 type Schema struct {
 	Ref                  string     `json:"$ref,omitempty"`
+	Defs                 Defs       `json:"$defs,omitempty"`
 	Type                 string     `json:"type,omitempty"`
 	Description          string     `json:"description,omitempty"`
 	Format               string     `json:"format,omitempty"`
@@ -40,6 +41,9 @@ type Schema struct {
 	MaxBytes             int64      `json:"x-max-bytes,omitempty"` // of the encoded value
 	CBORKind             int64      `json:"x-cbor-kind,omitempty"` // number of a mutation's kind
 }
+
+// Defs are the schemas that a whole one refers to, by name.
+type Defs map[string]*Schema
 
 // Property is one field of an object.
 type Property struct {
@@ -97,6 +101,19 @@ type Set struct {
 // NewSet makes an empty set. Names are referred to with the prefix before them, for
 // example "#/$defs/".
 func NewSet(prefix string) *Set { return &Set{Named: map[string]*Schema{}, prefix: prefix} }
+
+// Whole is the schema of a struct type that refers to nothing outside itself. Closed
+// says whether objects refuse fields they do not know.
+func Whole(t reflect.Type, closed bool) *Schema {
+	s := NewSet("#/$defs/")
+	s.Closed = closed
+	root := *s.Struct(t)
+	delete(s.Named, t.Name()) // no request or response has one of its own type within
+	if len(s.Named) > 0 {
+		root.Defs = s.Named
+	}
+	return &root
+}
 
 // Ref is a reference to a named type.
 func (s *Set) Ref(name string) *Schema { return &Schema{Ref: s.prefix + name} }
