@@ -66,6 +66,11 @@ func Define[Req, Resp any](o Operation) Op[Req, Resp] {
 // Path is the HTTP path, for example "/v1/queues/receive".
 func (o *Operation) Path() string { return "/v1/" + strings.ReplaceAll(o.Name, ".", "/") }
 
+// Tool is the name of the tool that agents call, for example "keyload_queues_receive".
+func (o *Operation) Tool() string {
+	return "keyload_" + strings.NewReplacer(".", "_", "-", "_").Replace(o.Name)
+}
+
 // Words are the command line's words, for example ["queues", "receive"].
 func (o *Operation) Words() []string { return strings.Split(o.Name, ".") }
 

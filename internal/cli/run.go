@@ -53,6 +53,7 @@ type program struct {
 
 	Init    initCmd    `cmd:"" group:"The store:" help:"Make a new store and its first API key."`
 	Serve   serveCmd   `cmd:"" group:"The store:" help:"Serve a store over HTTP."`
+	MCP     mcpCmd     `cmd:"" name:"mcp" group:"The store:" help:"Let an agent work with a store, on standard input and output."`
 	Check   checkCmd   `cmd:"" group:"The store:" help:"Prove that a store is sound: read every row, verify every rule."`
 	Backup  backupCmd  `cmd:"" group:"The store:" help:"Back up a store while it works; inspect, verify and list backups."`
 	Restore restoreCmd `cmd:"" group:"The store:" help:"Make a store out of a backup; see what waits after it."`

@@ -82,6 +82,7 @@ type serveCmd struct {
 	TLSKey     string `name:"tls-key" placeholder:"FILE" help:"private key of the certificate in PEM"`
 	Insecure   bool   `help:"allow an address other hosts can reach without TLS: API keys then cross the network in the clear"`
 	Durability string `placeholder:"LEVEL" enum:"disk,process" default:"disk" help:"what a success promises: disk (synced), or process (for tests: a power loss may lose it)"`
+	MCPDirect  bool   `name:"mcp-direct" help:"list every operation as a tool to agents (at /mcp), instead of three that find, describe and call them"`
 	WithInput  bool   `name:"with-input" hidden:"" help:"end when standard input does: whoever started it is gone"`
 	LogLevel   string `placeholder:"LEVEL" enum:"debug,info,warn,error" default:"info" help:"least level of the log on standard error: debug, info, warn or error (default info)"`
 }
@@ -119,8 +120,8 @@ func (c *serveCmd) Run(s *session) error {
 	var written error
 	err := node.Serve(ctx, node.Options{
 		Dir: s.Dir, Listen: c.Listen, CertFile: c.TLSCert, KeyFile: c.TLSKey, Insecure: c.Insecure,
-		Durability: api.Durability(c.Durability),
-		Log:        slog.New(slog.NewJSONHandler(s.streams.Err, &slog.HandlerOptions{Level: level})),
+		Durability: api.Durability(c.Durability), MCPDirect: c.MCPDirect,
+		Log: slog.New(slog.NewJSONHandler(s.streams.Err, &slog.HandlerOptions{Level: level})),
 		Ready: func(url string) {
 			line := "serving " + s.Dir + " at " + url
 			if s.JSON {

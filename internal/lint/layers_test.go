@@ -63,13 +63,14 @@ var layers = []layer{
 	{path: "internal/check"},
 	{path: "internal/backup"},
 	{path: "internal/backup/target", only: []string{"fault"}},
+	{path: "internal/apischema", only: []string{"fault", "api"}},
 	// The public client links none of the server.
 	{path: "client", only: []string{"fault", "api", "internal/wire", "internal/frame"}},
 	// A worker is made of what everybody can use.
 	{path: "worker", only: []string{"fault", "api", "client"}},
 	// Gateways know the registry and the door, nothing else.
 	{path: "internal/gateway/*", only: []string{
-		"fault", "api", "internal/limits", "internal/wire", "internal/frame", "internal/op", "internal/engine",
+		"fault", "api", "internal/limits", "internal/wire", "internal/frame", "internal/op", "internal/engine", "internal/apischema",
 	}},
 	{path: ".", root: "composition root of the embedded store"},
 	{path: "internal/node", root: "composition root of the server"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"syscall"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/keyload/keyload/internal/cluster"
 	"github.com/keyload/keyload/internal/engine"
 	"github.com/keyload/keyload/internal/gateway/httpgw"
+	"github.com/keyload/keyload/internal/gateway/mcpgw"
 	"github.com/keyload/keyload/internal/kv"
 )
 
@@ -30,6 +32,8 @@ type Options struct {
 	CertFile, KeyFile string
 	// Insecure allows an address that other hosts can reach without TLS.
 	Insecure bool
+	// MCPDirect lists every operation as a tool of agents.
+	MCPDirect bool
 	// Durability is what receipts promise: disk, or process for tests.
 	Durability api.Durability
 	// Log gets one record for every event of the server's life.
@@ -86,6 +90,9 @@ func serve(ctx context.Context, o Options, db *keyload.DB, listening func(url st
 	}
 	gateway, err := httpgw.New(httpgw.Options{
 		Door: db.Engine(), Metrics: registry, Logger: o.Log, Version: keyload.Version, Backup: backups(db, o.Log),
+		Agents: func(operations http.Handler) http.Handler {
+			return mcpgw.New(mcpgw.Options{Operations: operations, Direct: o.MCPDirect, Version: keyload.Version, Logger: o.Log}).Handler()
+		},
 	})
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ const (
 func (g *Gateway) operation(w http.ResponseWriter, r *http.Request, rt *route) {
 	began := time.Now()
 	held := &room{g: g}
-	defer held.empty()
+	defer release(r.Context(), held)
 	resp, f := g.exchange(w, r, rt, held)
 	mediaType := answerType(r)
 	var body []byte
@@ -47,7 +47,7 @@ func (g *Gateway) operation(w http.ResponseWriter, r *http.Request, rt *route) {
 		}
 		writeBody(w, mediaType, http.StatusOK, body)
 	}
-	rt.stats[surfaceHTTP].observe(time.Since(began), f)
+	rt.stats[surfaceOf(r.Context())].observe(time.Since(began), f)
 }
 
 // readingTime is how long a caller may take to read so many bytes.

@@ -29,6 +29,9 @@ type Options struct {
 	Version string
 	// Backup makes backups for administrators; nil refuses them.
 	Backup Backup
+	// Agents answers what is sent to /mcp. It is made for the gateway that answers the
+	// operations; nil is for none.
+	Agents func(operations http.Handler) http.Handler
 	// SessionCalls is how many calls one session may have in flight; 1,024 when
 	// zero.
 	SessionCalls int
@@ -48,6 +51,7 @@ type Gateway struct {
 	byNumber     map[uint16]*route
 	pages        map[string]http.HandlerFunc // what is read with GET
 	makeBackup   Backup
+	agents       http.Handler // nil without
 	metrics      *metrics
 	sessionCalls int
 
@@ -111,6 +115,9 @@ func New(o Options) (*Gateway, error) {
 		rt := &route{op: op, stats: g.metrics.of(op)}
 		g.routes[op.Path()], g.byNumber[op.Number] = rt, rt
 	}
+	if o.Agents != nil {
+		g.agents = o.Agents(g)
+	}
 	return g, g.addPages(o)
 }
 
@@ -152,6 +159,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		g.backup(w, r)
+		return
+	}
+	if r.URL.Path == agentsPath && g.agents != nil {
+		g.serveAgent(w, r)
 		return
 	}
 	if page := g.pages[r.URL.Path]; page != nil {

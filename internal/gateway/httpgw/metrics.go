@@ -13,6 +13,7 @@ import (
 const (
 	surfaceHTTP    = "http"
 	surfaceSession = "session"
+	surfaceAgents  = "mcp"
 )
 
 // okCode stands beside the codes of errors.
@@ -67,7 +68,7 @@ type opStats struct {
 
 func (m *metrics) of(o *api.Operation) map[string]*opStats {
 	out := map[string]*opStats{}
-	for _, surface := range []string{surfaceHTTP, surfaceSession} {
+	for _, surface := range []string{surfaceHTTP, surfaceSession, surfaceAgents} {
 		labels := prometheus.Labels{"surface": surface, "operation": o.Name}
 		requests := m.requests.MustCurryWith(labels)
 		out[surface] = &opStats{

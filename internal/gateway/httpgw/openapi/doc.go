@@ -1,13 +1,13 @@
 // Package openapi renders the descriptors of package api as an OpenAPI 3.1
 // document and as rows for the documentation page.
 //
-// Owns: the JSON Schemas of the request and response types, and the shape of
-// the document.
+// Owns: the shape of the document and of the page.
 //
-// May: read the types and field tags of package api by reflection.
+// May: read the descriptors of package api, and their types as package apischema
+// describes them.
 //
-// May not: know an operation or a field by name, apart from the types of
-// package api whose JSON form is not that of their Go type.
+// May not: know an operation or a field by name, apart from those of the paths that
+// are no operations.
 //
-// Start reading at: schema.go, then document.go.
+// Start reading at: document.go.
 package openapi

@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/apischema"
 )
 
 // Version is the version of the OpenAPI specification.
@@ -18,6 +19,8 @@ const Version = "3.1.1"
 // object is one JSON object of the document; maps are written in the order of
 // their keys, so equal descriptors give equal bytes.
 type object = map[string]any
+
+const refPrefix = "#/components/schemas/"
 
 const (
 	jsonType    = "application/json"
@@ -28,17 +31,18 @@ const (
 // Document is the OpenAPI document of the operations, in JSON. The further
 // paths are those of the server that are no operations.
 func Document(ops []*api.Operation, version string) ([]byte, error) {
-	s := &schemas{named: map[string]*Schema{}, closed: true}
-	requests := make([]*Schema, len(ops))
+	s := apischema.NewSet(refPrefix)
+	s.Closed = true
+	requests := make([]*apischema.Schema, len(ops))
 	for i, o := range ops {
-		requests[i] = s.of(o.Request)
+		requests[i] = s.Of(o.Request)
 	}
-	s.closed = false // a newer server may answer fields that a client does not know
+	s.Closed = false // a newer server may answer fields that a client does not know
 	paths := serverPaths(s)
 	for i, o := range ops {
-		paths[o.Path()] = object{"post": operation(o, requests[i], s.of(o.Response))}
+		paths[o.Path()] = object{"post": operation(o, requests[i], s.Of(o.Response))}
 	}
-	s.named["Problem"] = problem(s)
+	s.Named["Problem"] = problem(s)
 	return json.MarshalIndent(object{
 		"openapi": Version,
 		"info": object{
@@ -50,7 +54,7 @@ func Document(ops []*api.Operation, version string) ([]byte, error) {
 		"tags":     tags(ops),
 		"paths":    paths,
 		"components": object{
-			"schemas":   s.named,
+			"schemas":   s.Named,
 			"responses": problemResponses(),
 			"securitySchemes": object{"apiKey": object{
 				"type": "http", "scheme": "bearer", "description": "An API key, kl_<id>_<secret>.",
@@ -79,7 +83,7 @@ func tags(ops []*api.Operation) []object {
 }
 
 // operation is one operation of the registry.
-func operation(o *api.Operation, request, response *Schema) object {
+func operation(o *api.Operation, request, response *apischema.Schema) object {
 	about := o.Doc
 	if o.Capability != "" {
 		about += "\n\nNeeds the capability " + string(o.Capability) + "."
@@ -99,17 +103,17 @@ func operation(o *api.Operation, request, response *Schema) object {
 		out["parameters"] = []object{{
 			"name": "Idempotency-Key", "in": "header", "required": false,
 			"description": "The command id, where the body has none. If both are given they must be equal.",
-			"schema":      &Schema{Type: "string", Format: "uuid"},
+			"schema":      &apischema.Schema{Type: "string", Format: "uuid"},
 		}}
 	}
 	return out
 }
 
-func bodies(s *Schema) object {
+func bodies(s *apischema.Schema) object {
 	return object{jsonType: object{"schema": s}, cborType: object{"schema": s}}
 }
 
-func responses(s *Schema) object {
+func responses(s *apischema.Schema) object {
 	out := object{"200": object{"description": "It was done.", "content": bodies(s)}}
 	for status := range problems() {
 		out[status] = object{"$ref": "#/components/responses/Problem" + status}
@@ -137,11 +141,11 @@ func problemResponses() object {
 		out["Problem"+status] = object{
 			"description": strings.TrimSpace(text.String()),
 			"headers": object{"Retry-After": object{
-				"description": "Seconds to wait before a retry, where the error says so.", "schema": &Schema{Type: "integer"},
+				"description": "Seconds to wait before a retry, where the error says so.", "schema": &apischema.Schema{Type: "integer"},
 			}},
 			"content": object{
-				problemType: object{"schema": &Schema{Ref: refPrefix + "Problem"}},
-				cborType:    object{"schema": &Schema{Ref: refPrefix + "Error"}},
+				problemType: object{"schema": &apischema.Schema{Ref: refPrefix + "Problem"}},
+				cborType:    object{"schema": &apischema.Schema{Ref: refPrefix + "Error"}},
 			},
 		}
 	}
@@ -149,30 +153,25 @@ func problemResponses() object {
 }
 
 // problem is the error in the form of RFC 9457.
-func problem(s *schemas) *Schema {
-	e := s.named[s.name(reflect.TypeFor[fault.Error]())]
-	e.Properties.get("code").Enum = texts(fault.Codes())
-	e.Properties.get("retry").Enum = texts([]fault.Retry{
+func problem(s *apischema.Set) *apischema.Schema {
+	e := s.Struct(reflect.TypeFor[fault.Error]())
+	e.Properties.Get("code").Enum = texts(fault.Codes())
+	e.Properties.Get("retry").Enum = texts([]fault.Retry{
 		fault.RetrySameID, fault.RetryNewID, fault.RetryAfterChange, fault.RetryNever,
 	})
-	p := &Schema{Type: "object", Description: "An error (RFC 9457). Compare code and reason, never texts."}
-	p.Properties = Properties{
-		{"type", &Schema{Type: "string", Description: "urn:keyload:error: followed by the code"}},
-		{"title", &Schema{Type: "string", Description: "short text, the same for every error of the code"}},
-		{"status", &Schema{Type: "integer", Description: "HTTP status"}},
+	p := &apischema.Schema{Type: "object", Description: "An error (RFC 9457). Compare code and reason, never texts."}
+	p.Properties = apischema.Properties{
+		{Name: "type", Schema: &apischema.Schema{Type: "string", Description: "urn:keyload:error: followed by the code"}},
+		{Name: "title", Schema: &apischema.Schema{Type: "string", Description: "short text, the same for every error of the code"}},
+		{Name: "status", Schema: &apischema.Schema{Type: "integer", Description: "HTTP status"}},
 	}
 	for _, f := range e.Properties {
 		plain := *f.Schema
 		plain.CBORKey = 0
-		p.Properties = append(p.Properties, Property{f.Name, &plain})
+		p.Properties = append(p.Properties, apischema.Property{Name: f.Name, Schema: &plain})
 	}
 	p.Required = append([]string{"type", "title", "status"}, e.Required...)
 	return p
-}
-
-// name makes sure that a type is there.
-func (s *schemas) name(t reflect.Type) string {
-	return strings.TrimPrefix(s.of(t).Ref, refPrefix)
 }
 
 func texts[T ~string](list []T) []string {

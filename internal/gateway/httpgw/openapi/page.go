@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
+	"github.com/keyload/keyload/internal/apischema"
 )
 
 //go:embed page.html
@@ -63,11 +64,11 @@ type codeRow struct {
 // Page is the documentation of the operations as one HTML page that needs
 // nothing else: no script, no style sheet, no font.
 func Page(ops []*api.Operation, version string) ([]byte, error) {
-	s := &schemas{named: map[string]*Schema{}}
+	s := apischema.NewSet(refPrefix)
 	data := page{Version: version}
 	shown := map[string]bool{}
 	for _, o := range ops {
-		request, response := s.of(o.Request), s.of(o.Response)
+		request, response := s.Of(o.Request), s.Of(o.Response)
 		shown[bare(request.Ref)], shown[bare(response.Ref)] = true, true
 		if n := len(data.Areas); n == 0 || data.Areas[n-1].Name != o.Area() {
 			data.Areas = append(data.Areas, area{Name: o.Area()})
@@ -75,15 +76,15 @@ func Page(ops []*api.Operation, version string) ([]byte, error) {
 		in := &data.Areas[len(data.Areas)-1]
 		in.Operations = append(in.Operations, operationRows{
 			Operation: o, Command: o.Writes(),
-			RequestRows: s.rows(bare(request.Ref)), ResponseRows: s.rows(bare(response.Ref)),
+			RequestRows: rows(s, bare(request.Ref)), ResponseRows: rows(s, bare(response.Ref)),
 		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.named)) {
+	for _, name := range slices.Sorted(maps.Keys(s.Named)) {
 		if shown[name] {
 			continue
 		}
-		t := typeRows{Name: name, About: s.named[name].Description, Rows: s.rows(name)}
-		for _, v := range s.named[name].OneOf {
+		t := typeRows{Name: name, About: s.Named[name].Description, Rows: rows(s, name)}
+		for _, v := range s.Named[name].OneOf {
 			t.Variants = append(t.Variants, bare(v.Ref))
 		}
 		data.Types = append(data.Types, t)
@@ -98,8 +99,8 @@ func Page(ops []*api.Operation, version string) ([]byte, error) {
 
 func bare(ref string) string { return strings.TrimPrefix(ref, refPrefix) }
 
-func (s *schemas) rows(name string) []row {
-	t := s.named[name]
+func rows(s *apischema.Set, name string) []row {
+	t := s.Named[name]
 	var out []row
 	for _, p := range t.Properties {
 		r := row{Name: p.Name, Doc: p.Schema.Description, Key: p.Schema.CBORKey, Required: slices.Contains(t.Required, p.Name)}
@@ -111,7 +112,7 @@ func (s *schemas) rows(name string) []row {
 }
 
 // typeText is the type in words, and the named type it links to.
-func typeText(s *Schema) (text, link string) {
+func typeText(s *apischema.Schema) (text, link string) {
 	switch {
 	case s.Ref != "":
 		return bare(s.Ref), bare(s.Ref)
@@ -137,7 +138,7 @@ func typeText(s *Schema) (text, link string) {
 	}
 }
 
-func boundsText(s *Schema) string {
+func boundsText(s *apischema.Schema) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	one := s

@@ -4,10 +4,11 @@ import (
 	"reflect"
 
 	"github.com/keyload/keyload/api"
+	"github.com/keyload/keyload/internal/apischema"
 )
 
 // serverPaths are the paths that are no operations of the registry.
-func serverPaths(s *schemas) object {
+func serverPaths(s *apischema.Set) object {
 	plain := func(summary, mediaType string, open bool, more object) object {
 		o := object{
 			"tags": []string{"server"}, "summary": summary,
@@ -55,16 +56,16 @@ const backupText = "Administrators only: a backup holds the data of every tenant
 const tailSummary = "Follow a topic or stream: one server-sent event per stored event, resumed with Last-Event-ID"
 
 // tailParameters are the fields of a read of events that a tail takes.
-func tailParameters(s *schemas) []object {
-	source := s.named[s.name(reflect.TypeFor[api.SourceRef]())]
-	read := s.named[s.name(reflect.TypeFor[api.EventsReadRequest]())]
+func tailParameters(s *apischema.Set) []object {
+	source := s.Struct(reflect.TypeFor[api.SourceRef]())
+	read := s.Struct(reflect.TypeFor[api.EventsReadRequest]())
 	out := []object{{
 		"name": "partition", "in": "query", "description": "tenant/database/domain/key; absent parts are default/main/main/main",
-		"schema": &Schema{Type: "string"},
+		"schema": &apischema.Schema{Type: "string"},
 	}}
-	add := func(of *Schema, names ...string) {
+	add := func(of *apischema.Schema, names ...string) {
 		for _, n := range names {
-			p := *of.Properties.get(n)
+			p := *of.Properties.Get(n)
 			p.CBORKey = 0
 			about := p.Description
 			p.Description = ""
@@ -75,6 +76,6 @@ func tailParameters(s *schemas) []object {
 	add(read, "afterPosition", "cursor")
 	return append(out, object{
 		"name": "Last-Event-ID", "in": "header", "description": "id of the last event that was seen; continues after it",
-		"schema": &Schema{Type: "string"},
+		"schema": &apischema.Schema{Type: "string"},
 	})
 }

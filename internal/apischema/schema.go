@@ -1,4 +1,4 @@
-package openapi
+package apischema
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 // of bytes is never smaller, so what a schema refuses the store refuses too.
 type Schema struct {
 	Ref                  string     `json:"$ref,omitempty"`
+	Defs                 Defs       `json:"$defs,omitempty"`
 	Type                 string     `json:"type,omitempty"`
 	Description          string     `json:"description,omitempty"`
 	Format               string     `json:"format,omitempty"`
@@ -40,6 +41,9 @@ type Schema struct {
 	MaxBytes             int64      `json:"x-max-bytes,omitempty"` // of the encoded value
 	CBORKind             int64      `json:"x-cbor-kind,omitempty"` // number of a mutation's kind
 }
+
+// Defs are the schemas that a whole one refers to, by name.
+type Defs map[string]*Schema
 
 // Property is one field of an object.
 type Property struct {
@@ -74,8 +78,8 @@ func (p Properties) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// get finds a property by its name.
-func (p Properties) get(name string) *Schema {
+// Get finds a property by its name; nil when there is none.
+func (p Properties) Get(name string) *Schema {
 	for _, f := range p {
 		if f.Name == name {
 			return f.Schema
@@ -84,19 +88,47 @@ func (p Properties) get(name string) *Schema {
 	return nil
 }
 
-const refPrefix = "#/components/schemas/"
-
-// schemas collects the named types.
-type schemas struct {
-	named  map[string]*Schema
-	closed bool // objects refuse fields they do not know
+// A Set collects the schemas of named types, which refer to each other.
+type Set struct {
+	// Named are those that were met so far, by their Go names.
+	Named map[string]*Schema
+	// Closed objects refuse fields they do not know. It is looked at when a type is met
+	// first.
+	Closed bool
+	prefix string
 }
 
-// of is the schema of a type: a reference for structs.
-func (s *schemas) of(t reflect.Type) *Schema {
+// NewSet makes an empty set. Names are referred to with the prefix before them, for
+// example "#/$defs/".
+func NewSet(prefix string) *Set { return &Set{Named: map[string]*Schema{}, prefix: prefix} }
+
+// Whole is the schema of a struct type that refers to nothing outside itself. Closed
+// says whether objects refuse fields they do not know.
+func Whole(t reflect.Type, closed bool) *Schema {
+	s := NewSet("#/$defs/")
+	s.Closed = closed
+	root := *s.Struct(t)
+	delete(s.Named, t.Name()) // no request or response has one of its own type within
+	if len(s.Named) > 0 {
+		root.Defs = s.Named
+	}
+	return &root
+}
+
+// Ref is a reference to a named type.
+func (s *Set) Ref(name string) *Schema { return &Schema{Ref: s.prefix + name} }
+
+// Name is the name to which a schema refers, "" when it is none.
+func (s *Set) Name(of *Schema) string { return strings.TrimPrefix(of.Ref, s.prefix) }
+
+// Struct is the schema of a struct type, by its name.
+func (s *Set) Struct(t reflect.Type) *Schema { return s.Named[s.Name(s.Of(t))] }
+
+// Of is the schema of a type: a reference for structs.
+func (s *Set) Of(t reflect.Type) *Schema {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		return s.of(t.Elem())
+		return s.Of(t.Elem())
 	case t == reflect.TypeFor[api.Time]():
 		return &Schema{Type: "string", Format: "date-time"}
 	case t == reflect.TypeFor[api.JSON]():
@@ -108,9 +140,9 @@ func (s *schemas) of(t reflect.Type) *Schema {
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return &Schema{Type: "string", ContentEncoding: "base64"}
 	case t.Kind() == reflect.Slice:
-		return &Schema{Type: "array", Items: s.of(t.Elem())}
+		return &Schema{Type: "array", Items: s.Of(t.Elem())}
 	case t.Kind() == reflect.Map:
-		return &Schema{Type: "object", AdditionalProperties: s.of(t.Elem())}
+		return &Schema{Type: "object", AdditionalProperties: s.Of(t.Elem())}
 	case t.Kind() == reflect.Bool:
 		return &Schema{Type: "boolean"}
 	case t.Kind() == reflect.String:
@@ -121,20 +153,20 @@ func (s *schemas) of(t reflect.Type) *Schema {
 	}
 }
 
-func (s *schemas) reference(t reflect.Type) *Schema {
-	ref := &Schema{Ref: refPrefix + t.Name()}
-	if s.named[t.Name()] == nil {
+func (s *Set) reference(t reflect.Type) *Schema {
+	ref := &Schema{Ref: s.prefix + t.Name()}
+	if s.Named[t.Name()] == nil {
 		o := &Schema{}
-		s.named[t.Name()] = o // before its fields, which may refer to it
+		s.Named[t.Name()] = o // before its fields, which may refer to it
 		s.object(o, t)
 	}
 	return ref
 }
 
 // object fills in the fields of a struct.
-func (s *schemas) object(o *Schema, t reflect.Type) {
+func (s *Set) object(o *Schema, t reflect.Type) {
 	o.Type = "object"
-	if s.closed {
+	if s.Closed {
 		o.AdditionalProperties = false
 	}
 	for i := range t.NumField() {
@@ -143,7 +175,7 @@ func (s *schemas) object(o *Schema, t reflect.Type) {
 		if name == "-" || !f.IsExported() {
 			continue
 		}
-		p := s.of(f.Type)
+		p := s.Of(f.Type)
 		constrain(p, f.Tag)
 		key, _, _ := strings.Cut(f.Tag.Get("cbor"), ",")
 		p.CBORKey, _ = strconv.ParseInt(key, 10, 64)
@@ -156,11 +188,11 @@ func (s *schemas) object(o *Schema, t reflect.Type) {
 
 // mutation is one variant per kind, each with the fields of its body beside the
 // kind.
-func (s *schemas) mutation() *Schema {
+func (s *Set) mutation() *Schema {
 	const name = "Mutation"
-	if s.named[name] == nil {
+	if s.Named[name] == nil {
 		m := &Schema{}
-		s.named[name] = m
+		s.Named[name] = m
 		mapping := map[string]string{}
 		for i, k := range api.MutationKinds() {
 			variant := &Schema{}
@@ -170,14 +202,14 @@ func (s *schemas) mutation() *Schema {
 			variant.Required = append([]string{"kind"}, variant.Required...)
 			key, _, _ := strings.Cut(reflect.TypeFor[api.Mutation]().Field(i).Tag.Get("cbor"), ",")
 			variant.CBORKind, _ = strconv.ParseInt(key, 10, 64)
-			s.named[name+"."+k.Name] = variant
-			mapping[k.Name] = refPrefix + name + "." + k.Name
+			s.Named[name+"."+k.Name] = variant
+			mapping[k.Name] = s.prefix + name + "." + k.Name
 			m.OneOf = append(m.OneOf, &Schema{Ref: mapping[k.Name]})
 		}
 		m.Description = "One change of a batch. In CBOR it is a map from the number of its kind to its fields."
 		m.Discriminator = map[string]any{"propertyName": "kind", "mapping": mapping}
 	}
-	return &Schema{Ref: refPrefix + name}
+	return &Schema{Ref: s.prefix + name}
 }
 
 // constrain adds what the tags of a field say.
