@@ -217,6 +217,8 @@ func stepOfCluster(e *fault.Error, about subject) string {
 	switch e.Reason {
 	case "no_cluster":
 		return "start the store with the settings of a cluster first (keyload cluster --help)"
+	case "cluster_member":
+		return "ask the nodes of that cluster (--url), without --dir"
 	case "node_known":
 		return "give a number that no node of this cluster ever had (" + status + " lists those in use)"
 	case "node_joined":

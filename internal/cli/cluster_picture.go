@@ -101,6 +101,35 @@ func (p *picture) attention() (out []string) {
 	for i := range p.nodes {
 		out = append(out, p.ofNode(&p.nodes[i])...)
 	}
+	if up, must, lost := p.majority(); lost {
+		out = append(out, fmt.Sprintf("NO MAJORITY: of the nodes that vote %d can be reached, and %d must be; until then nothing is read or written. Start those that are down, with their disks", up, must))
+	}
+	return append(out, p.ofShards()...)
+}
+
+// majority counts the nodes that are reached and those that must be, as far as the list
+// of members tells; it is lost when no shard is led by one that is reached, either: a
+// node that does not vote yet is not missed.
+func (p *picture) majority() (up, must int, lost bool) {
+	voters := 0
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.Node.State != api.NodeJoined {
+			continue
+		}
+		if voters++; n.Reachable {
+			up++
+		}
+	}
+	led := slices.ContainsFunc(p.shards, func(shard uint32) bool {
+		n := p.by[p.leader(shard)]
+		return n != nil && n.Reachable
+	})
+	return up, voters/2 + 1, up < voters/2+1 && !led
+}
+
+// ofShards is what is wrong with the shards, a line each.
+func (p *picture) ofShards() (out []string) {
 	var headless []string
 	for _, shard := range p.shards {
 		if p.leader(shard) == 0 {
@@ -132,6 +161,10 @@ func (p *picture) ofNode(n *api.ClusterNodeStatus) (out []string) {
 		say("is removed and on its way out")
 		return out
 	case !n.Reachable:
+		if _, _, lost := p.majority(); lost { // without one the list does not change
+			say("cannot be reached (%s)", orUnknown(n.Reason))
+			return out
+		}
 		say("cannot be reached (%s). If it is lost for good, put a new one in its place: keyload cluster replace %d NEW ADDRESS", orUnknown(n.Reason), id)
 		return out
 	case !n.Ready:

@@ -11,11 +11,13 @@ import (
 )
 
 // clusterHelp is what an operator of a cluster has to know first.
-const clusterHelp = `The list of members says which nodes the cluster should have; the shards follow by themselves, and cluster status shows how far they are. --wait waits until a change has taken effect everywhere.
+const clusterHelp = `The list of members says which nodes the cluster should have; the shards follow by themselves, and cluster status shows how far they are. --wait waits until a change has taken effect everywhere; cluster status --wait, until nothing is missing.
+
+A directory with a file cluster.json is that of a node; docs/cluster.md says what is in it, and goes through running a cluster step by step.
 
 A node died and comes back with its disk: start it again, nothing else. Its disk is lost: it is a new node with a new number, never used before. Make its certificate, put it in the place of the lost one, start it with an empty directory:
 
-    keyload cluster replace 2 4 node4.example:7601 --wait
+    keyload cluster replace 2 4 node4.example:7700 --wait
 
 Before maintenance of a node, let others lead, so that nothing waits for an election; afterwards let it lead again:
 
@@ -24,7 +26,7 @@ Before maintenance of a node, let others lead, so that nothing waits for an elec
 
 To grow, add a node, start it, and wait; an even number of nodes tolerates no more losses than one less:
 
-    keyload cluster add 4 node4.example:7601 --wait`
+    keyload cluster add 4 node4.example:7700 --wait`
 
 // showCluster shows people the state of a cluster.
 func showCluster(s *session, r *api.ClusterStatusResponse) error {

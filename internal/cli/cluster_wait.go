@@ -16,17 +16,35 @@ const (
 	unanswered = 30 * time.Second
 )
 
-// waits says that the command may wait until its change has taken effect.
+// waits says that the command may wait: until its change has taken effect, or, to see
+// the state, until nothing is missing.
 func (o *operation) waits() bool {
 	switch o.op.Name {
-	case api.ClusterAdd.Name, api.ClusterRemove.Name, api.ClusterReplace.Name, api.ClusterDrain.Name, api.ClusterTransfer.Name:
+	case api.ClusterStatus.Name, api.ClusterAdd.Name, api.ClusterRemove.Name, api.ClusterReplace.Name, api.ClusterDrain.Name, api.ClusterTransfer.Name:
 		return true
 	}
 	return false
 }
 
-// follow asks for the state of the cluster until a change of the list of members has
-// taken effect everywhere. It tells each step once.
+// waitHelp says what is waited for.
+func (o *operation) waitHelp() string {
+	if o.op.Name == api.ClusterStatus.Name {
+		return "return when every node takes work and votes in every shard, and every shard has a leader"
+	}
+	return "return when the change has taken effect on every node"
+}
+
+// goesOn says what becomes of that which is no longer waited for.
+func goesOn(request any) string {
+	if _, ok := request.(*api.ClusterStatusRequest); ok {
+		return "the cluster is not whole, as far as this node knows; see: keyload cluster status"
+	}
+	return "the change is stored and goes on by itself; see: keyload cluster status"
+}
+
+// follow asks for the state of the cluster until what was requested has taken effect
+// everywhere. It tells each step once. Errors: UnsupportedCapability (reason no_cluster)
+// where the store runs alone; those of cluster.status.
 func follow(s *session, request any) error {
 	var said string
 	answered := time.Now()
@@ -34,11 +52,14 @@ func follow(s *session, request any) error {
 		status, err := call(s, api.ClusterStatus, &api.ClusterStatusRequest{})
 		text, done := "", false
 		switch {
+		case err == nil && len(status.Nodes) == 0:
+			return fault.New(fault.UnsupportedCapability, "no_cluster", "this store runs alone, so there is nothing to wait for").
+				WithRetry(fault.RetryAfterChange)
 		case err == nil:
 			answered = time.Now()
 			text, done = pictureOf(status).effect(request)
 		case s.ctx.Err() != nil || final(err) || time.Since(answered) > unanswered:
-			tell(s, "the change is stored and goes on by itself; see: keyload cluster status")
+			tell(s, goesOn(request))
 			return err
 		default:
 			text = "the node that is asked does not answer: " + err.Error()
@@ -51,7 +72,7 @@ func follow(s *session, request any) error {
 			return nil
 		}
 		if !pause(s.ctx, askAgain) {
-			tell(s, "the change is stored and goes on by itself; see: keyload cluster status")
+			tell(s, goesOn(request))
 			return s.ctx.Err()
 		}
 	}
@@ -84,9 +105,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// effect says how far a change of the list of members has taken effect.
+// effect says how far what was requested has taken effect.
 func (p *picture) effect(request any) (text string, done bool) {
 	switch r := request.(type) {
+	case *api.ClusterStatusRequest:
+		return p.whole()
 	case *api.ClusterAddRequest:
 		return p.arrived(r.NodeID)
 	case *api.ClusterRemoveRequest:
@@ -116,6 +139,27 @@ func nodeOrNobody(id uint64) string {
 		return "nobody"
 	}
 	return fmt.Sprint("node ", id)
+}
+
+// whole: nothing is missing. A node that is draining is as it should be.
+func (p *picture) whole() (string, bool) {
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		id, votes := n.Node.NodeID, p.votes(n.Node.NodeID)
+		switch {
+		case n.Node.State == api.NodeRemoved:
+			return p.gone(id)
+		case n.Node.State == api.NodeInvited, !n.Reachable, votes < len(p.shards):
+			text, _ := p.arrived(id)
+			return text, false
+		case !n.Ready:
+			return fmt.Sprintf("node %d: takes no work (%s)", id, orUnknown(n.Reason)), false
+		}
+	}
+	if wrong := p.ofShards(); len(wrong) > 0 {
+		return wrong[0], false
+	}
+	return fmt.Sprintf("%d nodes take work and vote in %d shards", len(p.nodes), len(p.shards)), len(p.shards) > 0
 }
 
 // arrived: a node has joined and votes in every shard.

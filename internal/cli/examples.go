@@ -88,11 +88,11 @@ func adminExample(operation string) string {
 func clusterExample(operation string) string {
 	switch operation {
 	case "cluster.add":
-		return `keyload cluster add 4 node4.example:7601`
+		return `keyload cluster add 4 node4.example:7700`
 	case "cluster.remove":
 		return `keyload cluster remove 2`
 	case "cluster.replace":
-		return `keyload cluster replace 2 4 node4.example:7601`
+		return `keyload cluster replace 2 4 node4.example:7700`
 	case "cluster.drain":
 		return `keyload cluster drain 2`
 	case "cluster.transfer":

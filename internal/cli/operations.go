@@ -121,7 +121,7 @@ func (b *branch) commandType() reflect.Type {
 			fields = append(fields, member(len(fields), reflect.TypeFor[typed](), f.name, "the same as --"+f.name, `arg:"" optional:""`))
 		}
 		if b.own.waits() {
-			fields = append(fields, member(len(fields), reflect.TypeFor[toggled](), "wait", "return when the change has taken effect on every node", ""))
+			fields = append(fields, member(len(fields), reflect.TypeFor[toggled](), "wait", b.own.waitHelp(), ""))
 		}
 	}
 	for _, c := range b.children {

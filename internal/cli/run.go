@@ -189,6 +189,11 @@ func (s *session) runOperation(o *operation, target reflect.Value) error {
 	if in.wait && s.Dir != "" {
 		return &badUsage{text: "--wait asks the nodes of a cluster: give --url of one instead of --dir"}
 	}
+	if in.wait && o.op.Name == api.ClusterStatus.Name {
+		if err := follow(s, request); err != nil {
+			return err
+		}
+	}
 	response, err := s.send(o.op, request)
 	if err != nil {
 		return err
@@ -196,7 +201,7 @@ func (s *session) runOperation(o *operation, target reflect.Value) error {
 	if r, ok := response.(*api.ClusterStatusResponse); ok && !s.JSON {
 		return showCluster(s, r)
 	}
-	if err := s.show(response); err != nil || !in.wait {
+	if err := s.show(response); err != nil || !in.wait || o.op.Kind == api.Query {
 		return err
 	}
 	return follow(s, request)
