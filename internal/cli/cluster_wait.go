@@ -143,6 +143,9 @@ func nodeOrNobody(id uint64) string {
 
 // whole: nothing is missing. A node that is draining is as it should be.
 func (p *picture) whole() (string, bool) {
+	if up, must, lost := p.majority(); lost {
+		return fmt.Sprintf("no majority: of the nodes that vote %d can be reached, and %d must be", up, must), false
+	}
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		id, votes := n.Node.NodeID, p.votes(n.Node.NodeID)

@@ -6,11 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/keyload/keyload/internal/cli"
+	"github.com/keyload/keyload/internal/cluster"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/resource/system"
 )
@@ -40,13 +43,13 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("KEYLOAD_REWRITE") != "",
 		Setup: func(env *testscript.Env) error {
-			env.Values[running{}] = &server{}
+			env.Values[running{}] = servers{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "stop": stop, "capture": capture,
 			"damage": damage, "cp-store": copyStore, "format": format, "stray": stray, "lose": lose,
-			"private": private,
+			"private": private, "member": member,
 		},
 	})
 }
@@ -69,29 +72,34 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// A server is the process started by serve.
+// A server is a process started by serve.
 type server struct {
-	cmd  *exec.Cmd // nil when none runs
+	cmd  *exec.Cmd
 	log  bytes.Buffer
 	done chan error
 }
 
-// running is the key of a script's server.
+// servers are those that run, by the directory as it was given.
+type servers map[string]*server
+
+// running is the key of a script's servers.
 type running struct{}
 
-// serve ARGS... starts keyload serve, waits for its line, and sets KEYLOAD_URL.
+// serve --dir DIR FLAGS... starts keyload serve, waits for its line, and sets
+// KEYLOAD_URL.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
-	s := ts.Value(running{}).(*server)
-	if neg || s.cmd != nil {
-		ts.Fatalf("usage: serve flags..., once at a time")
+	all := ts.Value(running{}).(servers)
+	if neg || len(args) < 2 || args[0] != "--dir" || all[args[1]] != nil {
+		ts.Fatalf("usage: serve --dir directory flags..., once at a time for each directory")
 	}
 	cmd := exec.Command(findIn(ts.Getenv("PATH"), "keyload"), append([]string{"serve"}, args...)...)
+	s := &server{cmd: cmd, done: make(chan error, 1)}
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Stderr = &s.log
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
-	s.cmd, s.done = cmd, make(chan error, 1)
+	all[args[1]] = s
 	line, err := bufio.NewReader(out).ReadString('\n')
 	go func() { s.done <- cmd.Wait() }()
 	ts.Defer(func() { _ = cmd.Process.Kill() }) // nothing to do when it ended
@@ -104,21 +112,41 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("KEYLOAD_URL", url)
 }
 
-// stop interrupts the server and wants it to end well; the log becomes the file
-// serve.log.
+// stop [DIR] interrupts the server of the directory, or the only one, and wants it to
+// end well; the log becomes the file serve.log.
 func stop(ts *testscript.TestScript, neg bool, args []string) {
-	s := ts.Value(running{}).(*server)
-	if neg || s.cmd == nil {
-		ts.Fatalf("no server runs")
+	all := ts.Value(running{}).(servers)
+	dirs := args
+	if len(args) == 0 {
+		dirs = slices.Collect(maps.Keys(all))
 	}
+	if neg || len(dirs) != 1 || all[dirs[0]] == nil {
+		ts.Fatalf("no server runs there, or there are more of them")
+	}
+	s := all[dirs[0]]
+	delete(all, dirs[0])
 	ts.Check(s.cmd.Process.Signal(syscall.SIGTERM))
 	err := <-s.done
 	ts.Check(os.WriteFile(ts.MkAbs("serve.log"), s.log.Bytes(), 0o600))
 	if err != nil {
 		ts.Fatalf("the server ended with %v\n%s", err, &s.log)
 	}
-	s.cmd = nil
-	s.log.Reset()
+}
+
+// member DIR NODE [ADDRESS] writes the settings of a node of the cluster prod, with the
+// certificates in certs. It joins at the address; without one it brings the store.
+func member(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: member directory node [address]")
+	}
+	node, err := strconv.ParseUint(args[1], 10, 64)
+	ts.Check(err)
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	ts.Check(cluster.Write(dir, cluster.Settings{
+		Cluster: "prod", Node: node, Listen: "127.0.0.1:0", Bootstrap: len(args) == 2, Join: args[2:],
+		CAFile: "../certs/ca.pem", CertFile: "../certs/node-" + args[1] + ".pem", KeyFile: "../certs/node-" + args[1] + ".key",
+	}))
 }
 
 func findIn(path, name string) string {
