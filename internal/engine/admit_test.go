@@ -102,11 +102,21 @@ func TestAClockThatJumpsIsNotTrustedUntilItWasSteady(t *testing.T) {
 	if got := reason(step(time.Millisecond, 0)); got != "clock_jumped" {
 		t.Errorf("one millisecond more: %q", got)
 	}
+	// What is stamped meanwhile goes on from where the clock was.
+	if got, want := c.now(), start.Add(time.Hour); got.Sub(want.Round(0)) != 0 {
+		t.Errorf("after a jump it is %v, want %v", got, want)
+	}
 	if got := reason(step(calmAfter-time.Millisecond, calmAfter-time.Millisecond)); got != "clock_jumped" {
 		t.Errorf("not steady for long enough: %q", got)
 	}
+	if got, want := c.now(), start.Add(time.Hour+calmAfter-time.Millisecond); got.Sub(want.Round(0)) != 0 {
+		t.Errorf("not steady for long enough it is %v, want %v", got, want)
+	}
 	if err := step(time.Millisecond, time.Millisecond); err != nil {
 		t.Errorf("steady for long enough: %v", err)
+	}
+	if got := c.now(); got.Sub(wall.Round(0)) != 0 {
+		t.Errorf("steady for long enough it is %v, want %v", got, wall)
 	}
 	if got := reason(step(-bound-time.Millisecond, 0)); got != "clock_jumped" {
 		t.Errorf("backward: %q", got)

@@ -18,15 +18,20 @@ const (
 	calmAfter = 30 * time.Second
 )
 
-// clock is the wall clock, watched against the monotonic one.
+// clock is the wall clock, watched against the monotonic one. A wall clock that jumped
+// is not followed until it has been steady: what is stamped meanwhile, such as an entry
+// that was let in just before, gets the time that it was before the jump and what went
+// by since. Else one wrong step would be in the log, and every right clock behind it.
 type clock struct {
 	wall      func() time.Time
 	monotonic func() time.Time // readings of it are only subtracted
 	given     bool             // by a test, which moves it as it likes
 	mu        sync.Mutex
-	base      time.Time // wall clock when last believed
+	base      time.Time // wall clock after the last jump, or at the start
 	baseMono  time.Time // a reading that carries the monotonic clock
-	departed  time.Time // since when they agree again after a departure; zero when believed
+	departed  time.Time // since when they agree again after a jump; zero when followed
+	sure      time.Time // the time at the first jump of those; sureMono is the reading
+	sureMono  time.Time
 }
 
 func newClock(wall func() time.Time, watched bool) *clock {
@@ -37,8 +42,37 @@ func newClock(wall func() time.Time, watched bool) *clock {
 	return &clock{wall: wall, monotonic: time.Now, given: given, base: wall().Round(0), baseMono: time.Now()}
 }
 
-func (c *clock) now() time.Time { return c.wall() }
-func (c *clock) millis() int64  { return c.wall().UnixMilli() }
+func (c *clock) millis() int64 { return c.now().UnixMilli() }
+
+// now is the time that may be written down.
+func (c *clock) now() time.Time {
+	if c.given {
+		return c.wall()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wall, mono := c.look()
+	if c.departed.IsZero() {
+		return wall
+	}
+	return c.sure.Add(mono.Sub(c.sureMono))
+}
+
+// look reads both clocks and compares them. The lock is held.
+func (c *clock) look() (wall, mono time.Time) {
+	wall, mono = c.wall().Round(0), c.monotonic()
+	expected := c.base.Add(mono.Sub(c.baseMono))
+	if departure := wall.Sub(expected); departure < -maxDeparture || departure > maxDeparture {
+		if c.departed.IsZero() {
+			c.sure, c.sureMono = expected, mono
+		}
+		c.base, c.baseMono, c.departed = wall, mono, mono
+	}
+	if !c.departed.IsZero() && mono.Sub(c.departed) >= calmAfter {
+		c.departed = time.Time{}
+	}
+	return wall, mono
+}
 
 // trusted is nil while the wall clock moves as the monotonic clock does.
 func (c *clock) trusted() error {
@@ -47,16 +81,7 @@ func (c *clock) trusted() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wall, mono := c.wall().Round(0), c.monotonic()
-	departure := wall.Sub(c.base) - mono.Sub(c.baseMono)
-	if departure < -maxDeparture || departure > maxDeparture {
-		c.base, c.baseMono, c.departed = wall, mono, mono
-	}
-	if c.departed.IsZero() {
-		return nil
-	}
-	if mono.Sub(c.departed) >= calmAfter {
-		c.departed = time.Time{}
+	if c.look(); c.departed.IsZero() {
 		return nil
 	}
 	return fault.New(fault.ClockUncertain, "clock_jumped",

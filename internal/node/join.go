@@ -134,7 +134,7 @@ func (m *member) ask(ctx context.Context, a *attempt) (last, err error) {
 		case fault.Conflict, fault.PermissionDenied, fault.FormatUnsupported:
 			return nil, last
 		case fault.NotFound, fault.CursorExpired:
-			println("RENEW", last.Error()) // it was not invited; or the id is too old to be new
+			// it was not invited; or the id is too old to be new
 			if err := a.renew(); err != nil {
 				return nil, engine.OpenFault(m.o.Dir, err)
 			}
