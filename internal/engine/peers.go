@@ -7,6 +7,8 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/commitlog"
 	"github.com/keyload/keyload/internal/op"
+	"github.com/keyload/keyload/internal/resource/members"
+	"github.com/keyload/keyload/internal/resource/system"
 	"github.com/keyload/keyload/internal/wire"
 )
 
@@ -55,6 +57,9 @@ func Answer(ctx context.Context, e *Engine, from uint64, kind byte, body []byte)
 	if kind == callIdentity {
 		return letIn(ctx, e, from, body)
 	}
+	if err := joined(e, from); err != nil {
+		return nil, e.public(err, "")
+	}
 	var f forwarded
 	if err := wire.DecodeLog(body, &f); err != nil {
 		return nil, fault.New(fault.Validation, "peer_call", "the call of another node cannot be read; it runs another version perhaps: %v", err)
@@ -80,6 +85,22 @@ func Answer(ctx context.Context, e *Engine, from uint64, kind byte, body []byte)
 		return nil, e.public(err, "")
 	}
 	return b, nil
+}
+
+// joined refuses a node that is not in the list of members as this node knows it: a
+// certificate alone, or one of a node that was removed, speaks for no caller. A list that
+// lags by a little refuses for as long, and the other node tries again.
+func joined(e *Engine, node uint64) error {
+	s := e.store.NewSnapshot()
+	defer s.Close()
+	n, err := members.Find(s, system.CatalogShard, node)
+	if err == nil && n.State == api.NodeJoined {
+		return nil
+	}
+	if err != nil && fault.From(err) == nil {
+		return err
+	}
+	return fault.New(fault.OwnershipLost, reasonUnreachable, "node %d is no member of this cluster; nothing happened", node)
 }
 
 // suits says that an operation may come in a call of a kind.

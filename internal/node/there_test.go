@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/client"
+	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/cluster"
 	"github.com/keyload/keyload/internal/engine"
 )
@@ -186,4 +187,19 @@ func drain(t *testing.T, e *engine.Engine) {
 		Group: api.GroupRef{Source: api.SourceRef{Resource: "news", Kind: api.SourceTopic}, Group: "g"}, MaxEvents: 100,
 	})
 	ok(t, err)
+}
+
+// A certificate alone speaks for no caller: the node it names must be in the list.
+func TestOnlyAMemberSpeaksForCallers(t *testing.T) {
+	engines := startPair(t)
+	for node, want := range map[uint64]bool{1: true, 2: true, 9: false} {
+		eventually(t, "the list is there", func() bool {
+			list, err := engine.Nodes(engines[0])
+			return err == nil && len(list.All) == 2 && list.All[1].State == api.NodeJoined
+		})
+		_, err := engine.Answer(t.Context(), engines[0], node, 1, nil)
+		if refused := fault.CodeOf(err) == fault.OwnershipLost; refused == want {
+			t.Errorf("a call of node %d is answered with %v", node, err)
+		}
+	}
 }
