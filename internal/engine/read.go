@@ -12,6 +12,7 @@ import (
 	"github.com/keyload/keyload/fault"
 	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/limits"
+	"github.com/keyload/keyload/internal/wake"
 )
 
 func random(b []byte) { rand.Read(b) }
@@ -87,16 +88,10 @@ func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, 
 		return c.unparked(ctx, attempt)
 	}
 	defer c.parked.leave(c.who.tenant)
-	var keys []string
-	var class string
-	err := c.read(ctx, c.shard, func(s *kv.Snapshot) (err error) {
-		keys, class, err = c.h.WaitKeys(c.view(s), c.req)
-		return err
-	})
+	w, err := enlist(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	w := c.hub.Wait(class, keys...)
 	// Whoever was woken and then failed owes the wake-up to another: what it was
 	// woken for is still there.
 	owed := false
@@ -127,6 +122,21 @@ func (c *call) waiting(ctx context.Context, attempt func(context.Context) (any, 
 			return nil, err
 		}
 	}
+}
+
+// enlist lets the hub know what a call waits for, before the call looks: what appears
+// in between is not missed.
+func enlist(ctx context.Context, c *call) (*wake.Waiter, error) {
+	var keys []string
+	var class string
+	err := c.read(ctx, c.shard, func(s *kv.Snapshot) (err error) {
+		keys, class, err = c.h.WaitKeys(c.view(s), c.req)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.hub.Wait(class, keys...), nil
 }
 
 // unparked answers a call that may not wait: with what there is, or that the node

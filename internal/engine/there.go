@@ -6,7 +6,6 @@ import (
 
 	"github.com/keyload/keyload/api"
 	"github.com/keyload/keyload/fault"
-	"github.com/keyload/keyload/internal/kv"
 	"github.com/keyload/keyload/internal/wire"
 )
 
@@ -82,16 +81,10 @@ func park(ctx context.Context, c *call, f *forwarded) (*parkedThere, error) {
 		return nil, fullyParked(c.Engine)
 	}
 	defer c.parked.leave(c.who.tenant)
-	var keys []string
-	var class string
-	err := c.read(ctx, c.shard, func(s *kv.Snapshot) (err error) {
-		keys, class, err = c.h.WaitKeys(c.view(s), c.req)
-		return err
-	})
+	w, err := enlist(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	w := c.hub.Wait(class, keys...)
 	defer w.Done(false)
 	left, due := time.Duration(f.Left)*time.Millisecond, f.Due
 	if f.Look { // it may have come after the attempt and before this call
